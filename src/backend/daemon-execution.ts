@@ -66,7 +66,7 @@ export class DaemonExecution implements Execution {
   }
 
   /** Handles one report. Returns true when it is the last one. */
-  hear(report: ReportOnOne): boolean {
+  receive(report: ReportOnOne): boolean {
     if ((this.#state === 'ordered') !== (report.kind === 'started' || report.kind === 'failed'))
       throw protocolError(`"${report.kind}" was not expected now`)
     switch (report.kind) {
@@ -124,8 +124,9 @@ export class DaemonExecution implements Execution {
   #deliver(stream: Stream, bytes: Uint8Array): void {
     const before = this.#delivered[stream]
     // The socket reuses this buffer, so a chunk that waits is copied.
-    const kept = before === undefined ? bytes : bytes.slice()
-    const done = before === undefined ? this.#give(stream, kept) : before.then(() => this.#give(stream, kept))
+    const chunk = before === undefined ? bytes : bytes.slice()
+    const done =
+      before === undefined ? this.#give(stream, chunk) : before.then(() => this.#give(stream, chunk))
     const { length } = bytes
     if (done === undefined) {
       this.#used(stream, length)

@@ -40,7 +40,7 @@ export class DaemonLink {
     this.closed = this.#closure.promise
     this.full = this.#fullness.promise
     socket.listen({
-      data: bytes => this.#hear(bytes),
+      data: bytes => this.#receive(bytes),
       drain: () => this.#outbox.drain(),
       close: () => this.#end(undefined),
     })
@@ -58,7 +58,7 @@ export class DaemonLink {
     if (refusal === undefined) {
       this.#executions.set(channel, execution)
       this.#order({ kind: 'exec', channel, order })
-    } else execution.hear({ kind: 'failed', channel, ...refusal })
+    } else execution.receive({ kind: 'failed', channel, ...refusal })
     return execution
   }
 
@@ -72,7 +72,7 @@ export class DaemonLink {
     this.#end(undefined)
   }
 
-  #hear(bytes: Uint8Array): void {
+  #receive(bytes: Uint8Array): void {
     try {
       for (const report of this.#reports.push(bytes)) this.#take(report)
     } catch (error) {
@@ -95,7 +95,7 @@ export class DaemonLink {
     const execution = this.#executions.get(report.channel)
     if (this.#state !== 'ready' || execution === undefined)
       throw protocolError('a report on a command that was not ordered')
-    if (execution.hear(report)) this.#executions.delete(report.channel)
+    if (execution.receive(report)) this.#executions.delete(report.channel)
   }
 
   #order(order: Order): void {

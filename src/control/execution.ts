@@ -41,7 +41,7 @@ export function executeOver(
   const handle = (report: Report): void => {
     if (report.kind === 'ready' || report.kind === 'full' || report.channel !== CHANNEL)
       throw protocolError('a report for another channel')
-    if (execution.hear(report)) socket.end()
+    if (execution.receive(report)) socket.end()
   }
   const receive = (bytes: Uint8Array): void => {
     try {

@@ -39,7 +39,7 @@ export class Command {
   #inputOpen: boolean = true
   #heard = 0
   #held = 0
-  #told: boolean = false
+  #endReported: boolean = false
 
   constructor(channel: number, started: Started, sender: ReportSender) {
     this.#channel = channel
@@ -57,7 +57,7 @@ export class Command {
     const { child } = this.#started
     await child.exited
     await Promise.race([Promise.all(flows), this.#silence()])
-    this.#told = true
+    this.#endReported = true
     this.#wake()
     this.#closeInput()
     const channel = this.#channel
@@ -87,7 +87,7 @@ export class Command {
   }
 
   resize(columns: number, rows: number): void {
-    if (!this.#started.terminal || this.#told) return
+    if (!this.#started.terminal || this.#endReported) return
     tryCall(
       'ioctl',
       this.#started.input,
@@ -99,7 +99,7 @@ export class Command {
   signal(signal: number): void {
     const { child, terminal, input } = this.#started
     sendSignal(-child.pid, signal)
-    if (!terminal || signal !== SIGHUP || this.#told) return
+    if (!terminal || signal !== SIGHUP || this.#endReported) return
     // Hang up: signal the terminal's foreground group. Later reads get an end of file.
     const group = new Int32Array(1)
     if (tryCall('ioctl', input, TIOCGPGRP, new Uint8Array(group.buffer)) >= 0 && (group[0] ?? 0) > 1)
@@ -126,7 +126,7 @@ export class Command {
 
   async #pass(stream: Stream, bytes: Uint8Array): Promise<void> {
     const credit = this.#credit[stream]
-    for (let at = 0; at < bytes.length && !this.#told; ) {
+    for (let at = 0; at < bytes.length && !this.#endReported; ) {
       if (credit.left === 0) {
         await this.#hold(new Promise(resolve => this.#granted.push(resolve)))
         continue
@@ -150,14 +150,14 @@ export class Command {
   async #silence(): Promise<void> {
     this.#heard = performance.now()
     for (let quiet = 0; quiet < SILENCE_MS; quiet = this.#held > 0 ? 0 : performance.now() - this.#heard) {
-      if (this.#told) return
+      if (this.#endReported) return
       await Bun.sleep(SILENCE_MS / 4)
     }
   }
 
   /** Input that a command does not read is accepted and dropped. Its exit code reports the problem. */
   async #feed(bytes: Uint8Array, owed = bytes.length): Promise<void> {
-    if (this.#inputOpen && !this.#told)
+    if (this.#inputOpen && !this.#endReported)
       try {
         this.#sink ??= Bun.file(this.#started.input).writer({ highWaterMark: 1 })
         await this.#sink.write(bytes)
@@ -166,7 +166,7 @@ export class Command {
         this.#closeInput()
       }
     const granted = this.#allowance.use(owed)
-    if (granted > 0 && !this.#told)
+    if (granted > 0 && !this.#endReported)
       this.#sender.say({ kind: 'window', channel: this.#channel, bytes: granted })
   }
 

@@ -98,7 +98,7 @@ export class Commands {
       const command = new Command(channel, start(order, String(channel), this.#setup), this.#sender)
       this.#running.set(channel, command)
       this.#say({ kind: 'started', channel })
-      void command.run().finally(() => this.#over(channel))
+      void command.run().finally(() => this.#remove(channel))
     } catch (error) {
       this.#spans.end(channel)
       // An error of the kernel fails this order. Any other error is a bug of the exec daemon, and ends it.
@@ -108,7 +108,7 @@ export class Commands {
     }
   }
 
-  #over(channel: number): void {
+  #remove(channel: number): void {
     this.#spans.end(channel)
     this.#running.delete(channel)
   }

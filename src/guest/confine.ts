@@ -37,7 +37,7 @@ export function confine(setup: DaemonSetup): void {
   if (setup.processes !== undefined) boundProcesses(setup.processes)
   if (setup.user !== undefined) {
     check('setgroups', tryCall('setgroups', 0, 0))
-    for (const directory of setup.given) give(directory, setup.user)
+    for (const directory of setup.userDirectories) changeOwner(directory, setup.user)
   }
   if (setup.emptyBounding) emptyBoundingSet()
   keepOnly(setup.user === undefined ? 0 : KEPT)
@@ -50,11 +50,11 @@ export function confine(setup: DaemonSetup): void {
 }
 
 /** Changes the directory itself, and not the target of a link in the image. Nothing of the sandbox has run yet. */
-function give(directory: string, { uid, gid }: { uid: number; gid: number }): void {
-  const given = tryCall('fchownat', AT_FDCWD, cString(directory), uid, gid, AT_SYMLINK_NOFOLLOW)
-  if (given >= 0) return
+function changeOwner(directory: string, { uid, gid }: { uid: number; gid: number }): void {
+  const result = tryCall('fchownat', AT_FDCWD, cString(directory), uid, gid, AT_SYMLINK_NOFOLLOW)
+  if (result >= 0) return
   const owner = process.getBuiltinModule('node:fs').lstatSync(directory)
-  if (owner.uid !== uid || owner.gid !== gid) check('chown', given)
+  if (owner.uid !== uid || owner.gid !== gid) check('chown', result)
 }
 
 /** After this no executed program can gain a capability, neither by file capabilities nor as root. */

@@ -32,7 +32,7 @@ export async function runExecDaemon(words: readonly string[]): Promise<ExitCode>
   if (shown !== undefined) (await import('./show-namespaces.ts')).showNamespaces(shown)
   return await new Promise((resolve, reject) => {
     const place = how === 'unix' ? { unix: where } : { fd: Number(where) }
-    const over = (): void => {
+    const disconnected = (): void => {
       if (bare === undefined) resolve(EXIT.ok)
       else void bare.endBelow(process.pid).finally(() => resolve(EXIT.ok))
     }
@@ -44,14 +44,14 @@ export async function runExecDaemon(words: readonly string[]): Promise<ExitCode>
           void daemons.set(socket, new ExecDaemon(bytes => socket.write(bytes), init, reject)),
         data: (socket: Bun.Socket, bytes: Uint8Array) => {
           try {
-            daemons.get(socket)?.hear(bytes)
+            daemons.get(socket)?.receive(bytes)
           } catch (error) {
             reject(error)
           }
         },
         drain: (socket: Bun.Socket) => daemons.get(socket)?.drain(),
-        close: over,
-        error: over,
+        close: disconnected,
+        error: disconnected,
       },
     }
     Bun.connect(options as Bun.UnixSocketOptions<undefined>).catch(reject)
@@ -78,7 +78,7 @@ class ExecDaemon {
     this.#fail = fail
   }
 
-  hear(bytes: Uint8Array): void {
+  receive(bytes: Uint8Array): void {
     for (const order of this.#orders.push(bytes)) this.#obey(order)
   }
 

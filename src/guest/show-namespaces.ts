@@ -7,13 +7,13 @@ import { connectForDescriptors } from '../base/kernel/descriptor-socket.ts'
 import { O_PATH } from '../base/kernel/file.ts'
 import { sendDescriptors } from '../base/kernel/pass-descriptors.ts'
 
-export function showNamespaces(socket: string): void {
-  const over = connectForDescriptors(socket)
+export function showNamespaces(path: string): void {
+  const socket = connectForDescriptors(path)
   const descriptors = [
     openSync('/proc/self/ns/mnt', 'r'),
     openSync('/proc/self/ns/net', 'r'),
     openSync('/', O_PATH | constants.O_DIRECTORY),
   ]
-  sendDescriptors(over, { text: 'namespaces', descriptors })
-  for (const fd of [over, ...descriptors]) closeSync(fd)
+  sendDescriptors(socket, { text: 'namespaces', descriptors })
+  for (const fd of [socket, ...descriptors]) closeSync(fd)
 }

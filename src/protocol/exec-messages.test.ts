@@ -31,7 +31,7 @@ const order: fc.Arbitrary<Order> = fc.oneof(
     kind: fc.constant('configure'),
     setup: record({
       user: optional(record({ uid: id, gid: id })),
-      given: fc.array(path, { maxLength: 3 }),
+      userDirectories: fc.array(path, { maxLength: 3 }),
       env,
       seccomp: optional(fc.uint8Array({ minLength: 8, maxLength: 8 }).map(b => Buffer.from(b))),
       emptyBounding: fc.boolean(),
@@ -105,7 +105,7 @@ describe('an order', () => {
   const exec = { argv: ['true'], cwd: '/', env: [], terminal: null, joined: false }
   const configure = {
     user: [1000, 1000],
-    given: [],
+    userDirectories: [],
     env: [],
     seccomp: null,
     emptyBounding: true,

@@ -23,7 +23,7 @@ export interface DaemonSetup {
   /** The user of commands. Undefined when the exec daemon's own user is the only one. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined
   /** Directories that the user gets, innermost first. */
-  readonly given: readonly string[]
+  readonly userDirectories: readonly string[]
   /** The sandbox's own variables, for every command. */
   readonly env: readonly Variable[]
   /** A seccomp filter for the exec daemon and its descendants. */
@@ -66,7 +66,7 @@ export function readOrder(bytes: Uint8Array): ExecOrder {
 export const writeSetup = (setup: DaemonSetup): Uint8Array =>
   toBytes({
     user: setup.user === undefined ? null : [setup.user.uid, setup.user.gid],
-    given: setup.given,
+    userDirectories: setup.userDirectories,
     env: setup.env.map(({ name, value }) => [name, value]),
     seccomp: setup.seccomp === undefined ? null : Buffer.from(setup.seccomp).toString('base64'),
     emptyBounding: setup.emptyBounding,
@@ -75,11 +75,19 @@ export const writeSetup = (setup: DaemonSetup): Uint8Array =>
   })
 
 export function readSetup(bytes: Uint8Array): DaemonSetup {
-  const setup = record(bytes, ['user', 'given', 'env', 'seccomp', 'emptyBounding', 'executable', 'processes'])
+  const setup = record(bytes, [
+    'user',
+    'userDirectories',
+    'env',
+    'seccomp',
+    'emptyBounding',
+    'executable',
+    'processes',
+  ])
   if (typeof setup['emptyBounding'] !== 'boolean') throw protocolError('a setup without emptyBounding')
   return {
     user: setup['user'] === null ? undefined : user(setup['user']),
-    given: list(setup['given'], path),
+    userDirectories: list(setup['userDirectories'], path),
     env: list(setup['env'], variable),
     seccomp: setup['seccomp'] === null ? undefined : program(setup['seccomp']),
     emptyBounding: setup['emptyBounding'],

@@ -11,7 +11,7 @@ export const ROOT_HELPER_SOCKETS = { orders: 'orders', descriptors: 'descriptors
 
 export type RootHelperOrder =
   /** Enter the supervisor's mount namespace, at its root directory. These are the two descriptors. */
-  | { readonly do: 'come' }
+  | { readonly do: 'enter-host' }
   /** Starts a program of the host, with the descriptors from 3 on. */
   | {
       readonly do: 'run'

@@ -62,7 +62,7 @@ beforeAll(async () => {
   const setup: DaemonSetup = {
     ...SETUP,
     user: USER,
-    given: [home],
+    userDirectories: [home],
     seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: 'any' }),
     emptyBounding: true,
   }

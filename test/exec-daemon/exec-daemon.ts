@@ -27,7 +27,7 @@ export function pair(): readonly [number, number] {
 
 export const SETUP: DaemonSetup = {
   user: undefined,
-  given: [],
+  userDirectories: [],
   env: [
     { name: 'AGENT_IN_SANDBOX', value: '1' },
     { name: 'PATH', value: '/usr/local/bin:/usr/bin:/bin' },

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { PenError } from '../../base/error.ts'
 import {
   type ContainerOrder,
   DAEMON_CAPABILITIES,
+  mountField,
   ROOT_HELPER_CAPABILITIES,
   runArguments,
 } from './arguments.ts'
@@ -117,5 +119,22 @@ describe('the arguments of an engine', () => {
     expect(all.filter(word => /docker\.sock|podman\.sock|privileged|=host\b|unconfined/.test(word))).toEqual(
       [],
     )
+  })
+})
+
+describe('a mount for an engine', () => {
+  test.each([
+    ['/plain', 'source=/plain'],
+    ['/a b:c=d', 'source=/a b:c=d'],
+    ['/a,readonly', '"source=/a,readonly"'],
+    ['/a"b', '"source=/a""b"'],
+    ['/a\nb', '"source=/a\nb"'],
+    ['/ä ö ', '"source=/ä ö "'],
+  ])('%j is quoted so that it stays one field', (path, field) => {
+    expect(mountField(['type=bind', ['source', path]])).toBe(`type=bind,${field}`)
+  })
+
+  test('a carriage return, which engines drop, is refused', () => {
+    expect(() => mountField([['source', '/a\r\nb']])).toThrow(PenError)
   })
 })

@@ -1,6 +1,6 @@
 /** The arguments with which an engine runs one container, confined as far as the engine can. Pure. */
+import { PenError } from '../../base/error.ts'
 import type { EngineName } from './engine/engine.ts'
-import { mountField } from './mount-field.ts'
 
 export interface Bind {
   readonly from: string
@@ -175,3 +175,23 @@ const bindOption = ({ from, at, mode }: Bind): string =>
 
 const pairs = (flag: string, values: Readonly<Record<string, string>>): string[] =>
   Object.entries(values).map(([name, value]) => `${flag}=${name}=${value}`)
+
+/**
+ * One `--mount` value of an engine. It is a line of CSV, so a path may contain any character, quoted by CSV's rules.
+ * Engines drop a carriage return, which would name another file, so it is refused.
+ */
+export function mountField(fields: readonly (readonly [string, string] | string)[]): string {
+  return fields
+    .map(field => (typeof field === 'string' ? field : quoted(`${field[0]}=${field[1]}`)))
+    .join(',')
+}
+
+function quoted(text: string): string {
+  if (/[\r\0]/.test(text))
+    throw new PenError('PATH_REFUSED', {
+      what: 'container engines cannot mount a path with a carriage return',
+      at: text,
+      hint: 'rename it, or use the process backend',
+    })
+  return /[",\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

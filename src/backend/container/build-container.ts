@@ -8,13 +8,13 @@ import { isHostRoot } from '../../base/kernel/host-root.ts'
 import type { MadeNamespace, StartOptions } from '../backend.ts'
 import type { Engine } from './engine/engine.ts'
 import { engineFacts } from './engine/engine-facts.ts'
-import { hardLimits } from './engine/hard-limits.ts'
 import { chooseRuntime } from './engine/runtimes.ts'
 import { guestProgram } from './guest-program.ts'
 import { requestContainer } from './request-container.ts'
 import { PendingAccess } from './root-helper/access.ts'
 import { withRootHelperImage } from './root-helper/image.ts'
 import type { Shape } from './shape.ts'
+import { hardLimits } from './shape.ts'
 
 export interface BuildContainer {
   readonly id: string
@@ -43,10 +43,10 @@ export async function startBuildContainer({
     const access = new PendingAccess({ engine, program, runtimes, cacheDir })
     const before = byHelper ? access.begin.bind(access) : undefined
     const shape = shapeOf(engine, image, { byHelper, open })
-    const begun = await requestContainer({ shape, program, sandbox, runtimes, before })
-    const { coming, undo, inside, daemon } = begun
+    const requested = await requestContainer({ shape, program, sandbox, runtimes, before })
+    const { pending, undo, inside, daemon } = requested
     try {
-      const container = await coming
+      const container = await pending
       const reached = await access.to(container)
       await container.whileAlive(daemon.connected)
       return {

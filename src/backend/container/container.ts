@@ -10,6 +10,7 @@ import { type ContainerOrder, runArguments } from './arguments.ts'
 import { createThenStart, type Release } from './create-then-start.ts'
 import { CONTAINER_ID, type Engine, engineError, reasonOf, runEngine, tryEngine } from './engine/engine.ts'
 import { isRuntimeFailure, type RuntimeChoice } from './engine/runtimes.ts'
+import { unfinishedIn } from './engine/unfinished.ts'
 import { isOrphan, SUPERVISOR_LABEL, supervisorLabel } from './supervisor-label.ts'
 
 /**
@@ -28,7 +29,7 @@ const LATE_MS = 1000
 
 /** A running attempt to start the container. */
 interface Attempt {
-  readonly said: Promise<Captured>
+  readonly engineDone: Promise<Captured>
   /** The engine's id, which is unique. */
   readonly id: string
   readonly init: number
@@ -55,14 +56,14 @@ export class Container {
   killer: Killer
   readonly #engine: Engine
   readonly #id: string
-  readonly #said: Promise<Captured>
+  readonly #engineDone: Promise<Captured>
   readonly #startTime: string | undefined
 
-  private constructor(engine: Engine, { id, init, said }: Attempt, killer: Killer) {
+  private constructor(engine: Engine, { id, init, engineDone }: Attempt, killer: Killer) {
     this.#engine = engine
     this.killer = killer
     this.#id = id
-    this.#said = said
+    this.#engineDone = engineDone
     this.init = init
     this.#startTime = startTimeOf(init)
   }
@@ -106,8 +107,8 @@ export class Container {
     const timer = setInterval(() => {
       if (!this.isAlive() || performance.now() > deadline) lost.reject(this.#incomplete())
     }, LOOK_MS)
-    void this.#said.then(said => {
-      if (said.code !== 0) lost.reject(engineError(this.#engine, said))
+    void this.#engineDone.then(result => {
+      if (result.code !== 0) lost.reject(engineError(this.#engine, result))
     })
     try {
       return await Promise.race([awaited, lost.promise])
@@ -138,7 +139,7 @@ export class Container {
       if (performance.now() > deadline) return await this.end()
       await Bun.sleep(wait)
     }
-    await this.#said
+    await this.#engineDone
   }
 
   /** Kills the container and waits until it is removed. */
@@ -150,7 +151,7 @@ export class Container {
       await Bun.sleep(wait)
     }
     // Wait for the start to finish. A start in progress could bring back what was removed.
-    await this.#said
+    await this.#engineDone
     await removeContainer(this.#engine, this.#id)
   }
 }
@@ -189,8 +190,8 @@ async function runOnce(
   throw new PenError('INTERNAL', { what: 'no OCI runtime was tried' })
 }
 
-const isWithoutImage = (said: Captured): boolean =>
-  /no such image|image not known|unable to find image/i.test(said.stderr)
+const isWithoutImage = (result: Captured): boolean =>
+  /no such image|image not known|unable to find image/i.test(result.stderr)
 
 interface FailedAttempt {
   readonly failed: Captured
@@ -205,18 +206,18 @@ async function attempt(
 ): Promise<Attempt | FailedAttempt> {
   // Engines refuse to overwrite the files of an earlier attempt.
   for (const file of [order.idFile, order.pidFile]) rmSync(file, { force: true })
-  const said =
+  const engineDone =
     release === undefined
       ? tryEngine(engine, runArguments(order), { env: clientEnv(engine) })
       : createThenStart(engine, order, release)
-  const early = await firstOf(said, () => firstProcess(order))
-  if (early !== undefined) return { said, ...early }
-  const failed = await said
+  const early = await firstOf(engineDone, () => firstProcess(order))
+  if (early !== undefined) return { engineDone, ...early }
+  const failed = await engineDone
   if (failed.code === null && engine.name === 'podman') await endLate(order)
   const id = idIn(order.idFile)
   if (failed.code !== 0 || id === undefined) return { failed, id }
   const init = await askFirstProcess(engine, id)
-  if (init !== undefined) return { said, id, init }
+  if (init !== undefined) return { engineDone, id, init }
   await removeContainer(engine, id)
   throw new PenError('BACKEND', {
     what: 'the container ended as soon as it started',
@@ -278,7 +279,6 @@ const askFirstProcess = async (engine: Engine, id: string): Promise<number | und
 async function orphanNamed(engine: Engine, name: string): Promise<string | undefined> {
   const { id, label } = await labelled(engine, name)
   if (id !== '') return isOrphan(label) ? id : undefined
-  const { unfinishedIn } = await import('./engine/unfinished.ts')
   return (await unfinishedIn(engine)).find(left => left.name === name)?.id
 }
 

@@ -26,20 +26,21 @@ export class HeadStart {
   readonly sandbox: Sandbox
   /** The inputs of the start. When they change, another container is likely. */
   readonly #key: string
-  readonly #kept: LastContainer | undefined
-  #begun: RequestedContainer | undefined
+  readonly #last: LastContainer | undefined
+  #requested: RequestedContainer | undefined
   #taken: boolean = false
 
   private constructor(sandbox: Sandbox, key: string) {
     this.sandbox = sandbox
     this.#key = key
-    this.#kept = recall<LastContainer>(fileOf(sandbox.stateDir), key, MAX_BYTES)
+    this.#last = recall<LastContainer>(fileOf(sandbox.stateDir), key, MAX_BYTES)
   }
 
   /** Resolves when the container has been requested, if there was a last one. */
   static async begin(sandbox: Sandbox, key: string, cacheDir: string): Promise<HeadStart> {
     const headStart = new HeadStart(sandbox, key)
-    if (headStart.#kept !== undefined) headStart.#begun = await headStart.#begin(headStart.#kept, cacheDir)
+    if (headStart.#last !== undefined)
+      headStart.#requested = await headStart.#begin(headStart.#last, cacheDir)
     return headStart
   }
 
@@ -51,10 +52,10 @@ export class HeadStart {
       if (!isSame(findEngine(shape.engine.name), shape.engine)) return undefined
       const program = await guestProgram(cacheDir)
       const runtimes = { candidates: [runtime], worked: () => undefined }
-      const begun = await requestContainer({ shape, program, sandbox: this.sandbox, runtimes })
+      const requested = await requestContainer({ shape, program, sandbox: this.sandbox, runtimes })
       // The caller that takes it handles the error.
-      begun.coming.catch(() => undefined)
-      return begun
+      requested.pending.catch(() => undefined)
+      return requested
     } catch {
       return undefined
     }
@@ -62,11 +63,11 @@ export class HeadStart {
 
   /** Returns the requested container if it has this shape. Otherwise it is removed before this resolves. */
   async take(shape: Shape, runtime: string | undefined): Promise<RequestedContainer | undefined> {
-    const begun = this.#begun
-    this.#taken = begun !== undefined && isSame(this.#kept, { shape, runtime })
+    const requested = this.#requested
+    this.#taken = requested !== undefined && isSame(this.#last, { shape, runtime })
     if (!this.#taken) await this.dismiss()
-    this.#begun = undefined
-    return this.#taken ? begun : undefined
+    this.#requested = undefined
+    return this.#taken ? requested : undefined
   }
 
   wasTaken(): boolean {
@@ -75,15 +76,15 @@ export class HeadStart {
 
   /** Stores the shape for the next start. Shapes that need more than one request get no head start. */
   remember(shape: Shape, runtime: string | undefined): void {
-    const kept: LastContainer = { shape, runtime }
-    if (shape.shows || shape.order.verb !== 'run' || isSame(this.#kept, kept)) return
-    remember(fileOf(this.sandbox.stateDir), this.#key, kept)
+    const last: LastContainer = { shape, runtime }
+    if (shape.shows || shape.order.verb !== 'run' || isSame(this.#last, last)) return
+    remember(fileOf(this.sandbox.stateDir), this.#key, last)
   }
 
   async dismiss(): Promise<void> {
-    const begun = this.#begun
-    this.#begun = undefined
-    await begun?.undo.unwind()
+    const requested = this.#requested
+    this.#requested = undefined
+    await requested?.undo.unwind()
   }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Step } from '../../plan/plan.ts'
-import { planMounts } from './plan-mounts.ts'
+import { planMounts, refuseVolumes } from './plan-mounts.ts'
 
 const bind = (at: string, mode: 'ro' | 'rw', from = at) => ({ op: 'bind', from, at, mode, why: '' })
 const mounts = (...steps: object[]) => planMounts({ steps: steps as Step[] })
@@ -71,15 +71,31 @@ describe('what the engine mounts and what pen holds', () => {
 
   test('parent directories of a mount in the home belong to the user', () => {
     const home = { op: 'tmpfs', at: '/home/agent', size: 1, mode: 0o700 }
-    const { given } = mounts(
+    const { userDirectories } = mounts(
       home,
       bind('/home/agent/.a/b/c', 'rw', '/v/1'),
       bind('/home/agent/.a/b/c/d/e', 'rw', '/v/2'),
     )
-    expect(given).toEqual(['/home/agent', '/home/agent/.a/b', '/home/agent/.a'])
+    expect(userDirectories).toEqual(['/home/agent', '/home/agent/.a/b', '/home/agent/.a'])
   })
 
   test('a cover of a place that is not shown holds nothing', () => {
     expect(mounts({ op: 'cover', at: '/x', kind: 'file', why: '' }).holds).toEqual([])
   })
+})
+
+const binds = [{ from: '/home/u/project', at: '/home/u/project', mode: 'rw' as const }]
+
+test('a volume of an image may not be in a granted tree, however it is spelled', () => {
+  for (const path of [
+    '/home/u/project',
+    '/home/u/project/new',
+    '/data/../home/u/project/x',
+    'home/u/project/x',
+  ])
+    expect(() => refuseVolumes([path], binds)).toThrow('inside a directory of the host')
+})
+
+test('volumes outside of granted trees are allowed', () => {
+  expect(() => refuseVolumes(['/data', '/home/u/projects', '/home'], binds)).not.toThrow()
 })

@@ -1,8 +1,11 @@
 /**
  * Splits a plan's file tree for a container: what the engine mounts, and what pen holds inside that before anything
- * runs. The engine works by path. Inside the project pen trusts no path, and works by descriptor (see in-place.ts).
+ * runs. The engine works by path. Inside the project pen trusts no path, and works by descriptor (see verify-mounts.ts).
  * Pure.
  */
+import { posix } from 'node:path'
+import { PenError } from '../../base/error.ts'
+import { printable } from '../../base/printable.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import type { Bind, Scratch } from './arguments.ts'
@@ -28,7 +31,7 @@ export interface PlanMounts {
   readonly holds: readonly PlacedHold[]
   readonly files: readonly { readonly at: string; readonly text: string }[]
   /** Directories that the engine makes in private scratch as parents of a mount. They must belong to the user. */
-  readonly given: readonly string[]
+  readonly userDirectories: readonly string[]
 }
 
 export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
@@ -74,7 +77,7 @@ export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
       case 'seal':
     }
   }
-  return { scratch, binds, holds, files, given: givenDirectories(scratch, [...binds, ...files]) }
+  return { scratch, binds, holds, files, userDirectories: userDirectoriesIn(scratch, [...binds, ...files]) }
 }
 
 /**
@@ -95,7 +98,10 @@ const throughBind = (bind: Bind, at: string): string => `${bind.from}${at.slice(
 
 const PRIVATE = 0o700
 
-function givenDirectories(scratch: readonly Scratch[], placed: readonly { readonly at: string }[]): string[] {
+function userDirectoriesIn(
+  scratch: readonly Scratch[],
+  placed: readonly { readonly at: string }[],
+): string[] {
   const out = new Set<string>()
   for (const { at: home } of scratch.filter(({ mode }) => mode === PRIVATE)) {
     out.add(home)
@@ -107,3 +113,17 @@ function givenDirectories(scratch: readonly Scratch[], placed: readonly { readon
 }
 
 const parent = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/'
+
+/**
+ * Refuses a `VOLUME` of an image inside a granted tree. Its path is hostile. Docker would make a directory there, which
+ * would stay in the project. podman has an option to make none.
+ */
+export function refuseVolumes(volumes: readonly string[], binds: readonly Bind[]): void {
+  const within = volumes.find(path => binds.some(({ at }) => isWithin(posix.resolve('/', path), at)))
+  if (within === undefined) return
+  throw new PenError('IMAGE', {
+    what: 'the image declares a volume inside a directory of the host',
+    at: printable(within),
+    hint: 'remove that VOLUME from the Dockerfile, or use podman, which can ignore it',
+  })
+}

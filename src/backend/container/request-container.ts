@@ -34,7 +34,7 @@ export interface PreparedContainer {
 }
 
 export interface RequestedContainer extends PreparedContainer {
-  readonly coming: Promise<Container>
+  readonly pending: Promise<Container>
   /** Takes the container off the undo stack. The caller then ends it. */
   readonly disarm: () => void
 }
@@ -71,15 +71,15 @@ export async function requestContainer({
     // A failure is reported when the stack unwinds.
     left.catch(() => undefined)
     undo.push('containers of earlier runs', () => left)
-    const coming = Container.run(engine, ready.order, runtimes, ready.fallbackName, {
+    const pending = Container.run(engine, ready.order, runtimes, ready.fallbackName, {
       release,
       ...(shows && { killer: cannotKill }),
     })
     const disarm = undo.push('the container', async () => {
-      const container = await coming.catch(() => undefined)
+      const container = await pending.catch(() => undefined)
       await container?.end()
     })
-    return { ...ready, coming, disarm }
+    return { ...ready, pending, disarm }
   } catch (error) {
     await undo.unwind()
     throw error

@@ -58,17 +58,17 @@ export function runningContainer(waiting: WaitingContainer): Running {
   })
   ended.catch(() => undefined)
   let link: DaemonLink | undefined
-  const coming = waiting.link.then(come => {
-    link = come
-    void come.closed.then(over.resolve, over.resolve)
-    return come.ready
+  const pending = waiting.link.then(daemonLink => {
+    link = daemonLink
+    void daemonLink.closed.then(over.resolve, over.resolve)
+    return daemonLink.ready
   })
-  coming.catch(() => undefined)
-  const full = waiting.link.then(come => come.full)
+  pending.catch(() => undefined)
+  const full = waiting.link.then(daemonLink => daemonLink.full)
   full.catch(() => undefined)
   return {
     begin: () =>
-      void coming.then(waiting.onReady).then(readiness.resolve, (error: unknown) => {
+      void pending.then(waiting.onReady).then(readiness.resolve, (error: unknown) => {
         const why = waiting.notReady(error)
         if (!killed) failure ??= why
         readiness.reject(why)

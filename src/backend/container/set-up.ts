@@ -24,7 +24,7 @@ export interface SetUpOptions {
   readonly image: Image
   readonly program: GuestProgram
   readonly options: StartOptions
-  readonly begun: RequestedContainer
+  readonly requested: RequestedContainer
 }
 
 export interface Completed {
@@ -50,15 +50,15 @@ export class SetUp {
     reached: HelperAccess | undefined,
     started: () => void,
   ): Promise<Completed> {
-    const { machine, plan, mounts, image, program, options, begun } = this.#options
+    const { machine, plan, mounts, image, program, options, requested } = this.#options
     const { gvisor } = machine
     const entrance = () => (gvisor ? goferOf(container.init) : container.init)
     const live = new NamespaceMounts(entrance, {
-      nothing: EMPTY_FILE_PLACE,
+      emptyFile: EMPTY_FILE_PLACE,
       ids: 'many',
       ...(reached !== undefined && { by: { helper: reached.helper, entrance: reached } }),
     })
-    begun.undo.push('the mounts', () => live.close())
+    requested.undo.push('the mounts', () => live.close())
     await untilEntered(live)
     const init = entrance() ?? container.init
     await Promise.all([
@@ -66,8 +66,8 @@ export class SetUp {
         init,
         mounts: live,
         // Scratch is in gVisor's memory, so only the exec daemon can give it to the user.
-        plan: gvisor ? { ...mounts, given: [] } : mounts,
-        own: { from: begun.inside.shown, at: INSIDE },
+        plan: gvisor ? { ...mounts, userDirectories: [] } : mounts,
+        own: { from: requested.inside.shown, at: INSIDE },
         user: plan.user,
         trees: this.#trees,
       }),
@@ -80,8 +80,8 @@ export class SetUp {
       mounts: live,
       path: image.path,
       binds: mounts.binds,
-      targets: targetsOf(begun.order),
-      daemon: begun.daemon.connected,
+      targets: targetsOf(requested.order),
+      daemon: requested.daemon.connected,
       loader: program.loader,
     })
     started()
@@ -89,22 +89,23 @@ export class SetUp {
   }
 
   async #openDoor({ init }: Container, reached: HelperAccess | undefined): Promise<void> {
-    const { machine, options, begun } = this.#options
+    const { machine, options, requested } = this.#options
     const namespace = await options.container.openDoor(
       reached === undefined
         ? { kind: 'of-process', pid: init, userNamespace: machine.facts.rootless }
         : { kind: 'by-helper', ...reached },
     )
-    if (reached !== undefined) begun.undo.push('the network counters', async () => await namespace.settle())
+    if (reached !== undefined)
+      requested.undo.push('the network counters', async () => await namespace.settle())
   }
 }
 
 /** For root: copies of the mounted trees that the sandbox's user owns. */
-function treesFor({ machine, plan, mounts, begun }: SetUpOptions): OwnedTrees | undefined {
+function treesFor({ machine, plan, mounts, requested }: SetUpOptions): OwnedTrees | undefined {
   if (plan.runAs === 'self') return undefined
   const { uid, gid } = lstatSync(plan.workspace)
   const target = machine.gvisor ? 'swapped' : 'unmapped'
-  return ownedTrees(mounts.binds, { uid, gid }, plan.user, begun.undo, target)
+  return ownedTrees(mounts.binds, { uid, gid }, plan.user, requested.undo, target)
 }
 
 /**

@@ -3,6 +3,7 @@
  * stored.
  */
 import { existsSync } from 'node:fs'
+import { readKernelFile } from '../../base/kernel/kernel-file.ts'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Image } from '../backend.ts'
@@ -11,7 +12,6 @@ import { type ContainerOrder, DAEMON_CAPABILITIES } from './arguments.ts'
 import type { Engine } from './engine/engine.ts'
 import type { EngineFacts } from './engine/engine-facts.ts'
 import { GVISOR_CAPABILITIES, gvisorFlags, gvisorTasks } from './engine/gvisor.ts'
-import { hardLimits } from './engine/hard-limits.ts'
 import type { PlanMounts } from './plan-mounts.ts'
 
 export interface Machine {
@@ -118,3 +118,17 @@ function boundsOf(
 
 /** podman refuses more when its own limit is what the kernel can count. */
 const MAX_PROCESSES = 32_768
+
+const LINE = { nofile: 'Max open files', nproc: 'Max processes', core: 'Max core file size' } as const
+
+export type Rlimit = keyof typeof LINE
+
+/** Limits are cut to pen's own hard limits. The kernel refuses an engine that asks for more. */
+export function hardLimits(text = readKernelFile('/proc/self/limits')): Readonly<Record<Rlimit, number>> {
+  const hard = (name: Rlimit): number => {
+    const line = text.split('\n').find(words => words.startsWith(`${LINE[name]} `)) ?? ''
+    const value = line.slice(LINE[name].length).trim().split(/\s+/)[1]
+    return value === 'unlimited' ? Number.POSITIVE_INFINITY : Number(value ?? 0)
+  }
+  return { nofile: hard('nofile'), nproc: hard('nproc'), core: hard('core') }
+}

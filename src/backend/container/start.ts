@@ -15,8 +15,7 @@ import type { Container } from './container.ts'
 import { chooseRuntime } from './engine/runtimes.ts'
 import { type GuestProgram, guestProgram } from './guest-program.ts'
 import { notLocked } from './hold-tools.ts'
-import { refuseVolumes } from './image-volumes.ts'
-import { type PlanMounts, planMounts } from './plan-mounts.ts'
+import { type PlanMounts, planMounts, refuseVolumes } from './plan-mounts.ts'
 import { type RequestedContainer, requestContainer } from './request-container.ts'
 import { type HelperAccess, PendingAccess } from './root-helper/access.ts'
 import { refuseWritableProgram } from './root-helper/start.ts'
@@ -34,33 +33,33 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
   if (machine.engine.name === 'docker') refuseVolumes(image.volumes, mounts.binds)
   // gVisor opens its mounts when it starts, so it starts only when they are in place.
   const release = gvisor ? Promise.withResolvers<boolean>() : undefined
-  const { begun, access, remember } = await request(machine, plan, {
+  const { requested, access, remember } = await request(machine, plan, {
     options,
     image,
     program,
     mounts,
     release: release?.promise,
   })
-  const { undo } = begun
+  const { undo } = requested
   try {
     undo.push('the start signal', () => release?.resolve(false))
     // This runs while the engine makes the container.
-    const setUp = new SetUp({ machine, plan, mounts, image, program, options, begun })
+    const setUp = new SetUp({ machine, plan, mounts, image, program, options, requested })
     const setup = daemonSetup(plan, mounts, gvisor)
     options.container.meanwhile?.()
-    const container = await begun.coming
+    const container = await requested.pending
     const reached = await access.to(container)
-    const connected = container.whileAlive(begun.daemon.connected)
+    const connected = container.whileAlive(requested.daemon.connected)
     connected.catch(() => undefined)
     const completing = setUp.complete(container, reached, () => release?.resolve(true))
     const { held, live } = await container.whileAlive(reached?.helper.whileThere(completing) ?? completing)
-    begun.disarm()
+    requested.disarm()
     remember()
     return runningContainer({
       container,
       mounts: live,
       undo,
-      inside: begun.inside.shown,
+      inside: requested.inside.shown,
       notes: held.notes,
       notReady: cause => (held.executable === undefined ? cause : notLocked(cause)),
       helper: reached?.helper,
@@ -80,7 +79,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
 }
 
 interface Requested {
-  readonly begun: RequestedContainer
+  readonly requested: RequestedContainer
   readonly access: PendingAccess
   /** Keeps this container's shape for the head start of the next start. */
   readonly remember: () => void
@@ -90,7 +89,7 @@ interface Requested {
 async function request(
   machine: Machine,
   plan: Plan,
-  given: {
+  prepared: {
     readonly options: StartOptions
     readonly image: Image
     readonly program: GuestProgram
@@ -99,23 +98,23 @@ async function request(
   },
 ): Promise<Requested> {
   const { engine, facts, runtime, byHelper } = machine
-  const { options, image, program, mounts, release } = given
+  const { options, image, program, mounts, release } = prepared
   const { headStart } = options.container
   const shape = await shapeOf(machine, plan, mounts, image)
   const runtimes = chooseRuntime(runtime, facts, engine.name, options.cacheDir)
   const access = new PendingAccess({ engine, program, runtimes, cacheDir: options.cacheDir })
   const before = byHelper ? access.begin.bind(access) : undefined
-  const begun =
+  const requested =
     (await headStart?.take(shape, runtimes.candidates[0])) ??
     (await requestContainer({ shape, program, sandbox: options.sandbox, runtimes, release, before }))
-  return { begun, access, remember: () => headStart?.remember(shape, runtimes.candidates[0]) }
+  return { requested, access, remember: () => headStart?.remember(shape, runtimes.candidates[0]) }
 }
 
 /** What the exec daemon receives before its first command. */
 function daemonSetup(plan: Plan, mounts: PlanMounts, gvisor: boolean): DaemonSetup {
   return {
     user: plan.user,
-    given: gvisor ? mounts.given.toReversed() : [SANDBOX_HOME],
+    userDirectories: gvisor ? mounts.userDirectories.toReversed() : [SANDBOX_HOME],
     env: plan.env.map(({ name, value }) => ({ name, value })),
     seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', {
       exec: plan.listedExec ? 'listed' : 'any',

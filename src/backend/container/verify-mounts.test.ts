@@ -24,7 +24,7 @@ for (const name of ['at', 'own']) mkdirSync(join(dir, name))
 writeFileSync(join(dir, 'nothing'), '', { mode: 0o000 })
 symlinkSync('meant', join(dir, 'link'))
 
-const NONE: PlanMounts = { scratch: [], binds: [], holds: [], files: [], given: [] }
+const NONE: PlanMounts = { scratch: [], binds: [], holds: [], files: [], userDirectories: [] }
 const at = join(dir, 'at')
 const meant = join(dir, 'meant')
 const OWN = { from: join(dir, 'own'), at: join(dir, 'own') }
@@ -37,7 +37,7 @@ async function inside(shown: string): Promise<{ readonly pid: number; readonly m
   })
   children.push(child)
   await child.stdout.getReader().read()
-  const mounts = new NamespaceMounts(() => child.pid, { nothing: join(dir, 'nothing'), ids: 'many' })
+  const mounts = new NamespaceMounts(() => child.pid, { emptyFile: join(dir, 'nothing'), ids: 'many' })
   return { pid: child.pid, mounts }
 }
 

@@ -36,7 +36,7 @@ export async function verifyMounts({ init, mounts, plan, own, user, trees }: Mou
       { ...there(host, own.from), how: 'restrict', mode: 'ro', path: own.at },
       ...(trees === undefined ? restrictions(init, plan.binds, host) : placings(plan.binds, host)),
       ...plan.holds.map((hold): MountOrder => holdOrder(host, hold)),
-      ...plan.given.map((path): MountOrder => ({ ...ANY_FILE, how: 'give', path, ...user })),
+      ...plan.userDirectories.map((path): MountOrder => ({ ...ANY_FILE, how: 'chown', path, ...user })),
     ]
     const results = await mounts.carryOutDirectly(orders, trees?.descriptors ?? [])
     for (const [i, order] of orders.entries()) {

@@ -46,12 +46,12 @@ export type ProgramAnswer =
 
 const READ_ONLY = RDONLY | NOSUID_NODEV
 
-export function hidePrograms(order: ProgramOrder, root: number, nothing: string): ProgramAnswer {
+export function hidePrograms(order: ProgramOrder, root: number, emptyFile: string): ProgramAnswer {
   const files = new ImageFiles(root, order.foreign)
   try {
     const { steps, executable, notes } = viewTools(order, surveyImage(files, order.tools, order.path))
     const loader = order.loader === undefined ? undefined : files.real(order.loader)
-    new Hiding(root, nothing).carryOut(steps, order.kept)
+    new Hiding(root, emptyFile).carryOut(steps, order.kept)
     return { executable: [...executable, ...(loader === undefined ? [] : [loader])], notes }
   } catch (error) {
     if (error instanceof UnsupportedImage) return { odd: error.message }
@@ -65,11 +65,11 @@ export function hidePrograms(order: ProgramOrder, root: number, nothing: string)
 
 class Hiding {
   readonly #root: number
-  readonly #nothing: string
+  readonly #emptyFile: string
 
-  constructor(root: number, nothing: string) {
+  constructor(root: number, emptyFile: string) {
     this.#root = root
-    this.#nothing = nothing
+    this.#emptyFile = emptyFile
   }
 
   /** Everything that is mounted back is cloned before anything is covered. */
@@ -109,7 +109,7 @@ class Hiding {
         this.#at(step.at, fd => setAttributes(fd, RDONLY))
         break
       case 'cover':
-        this.#at(step.at, fd => this.#at(this.#nothing, nothing => bind(nothing, fd, READ_ONLY)))
+        this.#at(step.at, fd => this.#at(this.#emptyFile, empty => bind(empty, fd, READ_ONLY)))
         break
       case 'file':
       case 'devices':

@@ -8,17 +8,17 @@ import { findBeneath } from '../../base/beneath/open-beneath.ts'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
+import { enterMounts } from '../../base/kernel/enter-mounts.ts'
 import { O_PATH } from '../../base/kernel/file.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
 import { runWithDescriptors } from '../../base/kernel/run-with-descriptors.ts'
-import { systemCall } from '../../base/kernel/system-call.ts'
+import { succeeded, systemCall, tryCall } from '../../base/kernel/system-call.ts'
 import { ownProgram } from '../../base/own-program.ts'
+import { EMPTY_FILE } from '../../protocol/guest-paths.ts'
 import type { HoldRequest, HoldResult, LiveMounts, RootHelper, Seen } from '../backend.ts'
-import { NOTHING } from '../process/nothing.ts'
 import type { ProgramAnswer, ProgramOrder } from './hide-programs.ts'
 import { MOUNT_MODE, type MountAnswer, type MountOrders } from './mount-inside.ts'
 import { carryOutOrder, type MountOrder } from './mount-orders.ts'
-import { withinMounts } from './within-mounts.ts'
 
 const NS_GET_USERNS = 0xb701
 const TIME_LIMIT_MS = 2000
@@ -41,14 +41,14 @@ export interface EnteredByRootHelper {
 /** How to enter the mounts, which depends on the backend. */
 export interface MountAccess {
   /** The path of an empty file without permissions in the sandbox. It exists as soon as the mounts are complete. */
-  readonly nothing: string
+  readonly emptyFile: string
   /** `one`: pen is the only id of the user namespace that owns the mounts. `many`: pen must become its uid 0. */
   readonly ids: 'one' | 'many'
   /** Present when pen itself may not enter. */
   readonly by?: EnteredByRootHelper
 }
 
-const BUBBLEWRAP_ACCESS: MountAccess = { nothing: NOTHING, ids: 'one' }
+const BUBBLEWRAP_ACCESS: MountAccess = { emptyFile: EMPTY_FILE, ids: 'one' }
 
 export class NamespaceMounts implements LiveMounts {
   readonly #initPid: () => number | undefined
@@ -64,8 +64,8 @@ export class NamespaceMounts implements LiveMounts {
 
   ready(): boolean {
     if (this.#life === 'closed') return false
-    const { by, nothing } = this.#owner
-    this.#entrance ??= by === undefined ? openEntrance(this.#initPid(), nothing) : entranceBy(by)
+    const { by, emptyFile } = this.#owner
+    this.#entrance ??= by === undefined ? openEntrance(this.#initPid(), emptyFile) : entranceBy(by)
     return this.#entrance !== undefined
   }
 
@@ -117,23 +117,23 @@ export class NamespaceMounts implements LiveMounts {
   }
 
   async #send(
-    what: Omit<MountOrders, 'nothing' | 'trees'>,
+    what: Omit<MountOrders, 'emptyFile' | 'trees'>,
     trees: readonly number[] = [],
   ): Promise<MountAnswer | { readonly failed: string }> {
     const nsenter = findTool('nsenter')
     if (nsenter === undefined) return { failed: 'nsenter is not installed' }
     if (!this.ready() || this.#entrance === undefined) return { failed: 'pen cannot enter the sandbox' }
     const { mounts, owner, root } = this.#entrance
-    const { nothing, ids, by } = this.#owner
+    const { emptyFile, ids, by } = this.#owner
     const become = ids === 'one' ? ['--preserve-credentials'] : ['--setuid=0', '--setgid=0']
     const user = isHostRoot() || by !== undefined ? [] : ['--user=/proc/self/fd/4', ...become]
     const words = [nsenter, ...user, '--mount=/proc/self/fd/3', '--root=/', '--wd=/', '--']
     const argv = [...words, ...ownProgram(), MOUNT_MODE]
-    const given: MountOrders = { nothing, ...what, trees: trees.length }
+    const message: MountOrders = { emptyFile, ...what, trees: trees.length }
     const descriptors = [mounts, owner, root, ...trees]
     const timeoutMs = what.programs === undefined ? TIME_LIMIT_MS : SURVEY_MS
     try {
-      const input = JSON.stringify(given)
+      const input = JSON.stringify(message)
       const order = { input, descriptors, timeoutMs, signal: this.#ending.signal }
       const { code, stdout, stderr } = await (by?.helper.run(argv, order) ?? runWithDescriptors(argv, order))
       if (code !== 0) return { failed: stderr.trim().split('\n').at(-1) || ended(code, timeoutMs) }
@@ -155,7 +155,7 @@ export class NamespaceMounts implements LiveMounts {
     if (!isHostRoot() || !this.ready() || this.#entrance === undefined)
       return await this.carryOut(orders, trees)
     const { mounts, root } = this.#entrance
-    const sandbox = { root, nothing: this.#owner.nothing, trees }
+    const sandbox = { root, emptyFile: this.#owner.emptyFile, trees }
     return withinMounts(mounts, () => orders.map(order => carryOutOrder(order, sandbox)))
   }
 
@@ -181,7 +181,7 @@ const entranceBy = ({ entrance: { mounts, root } }: EnteredByRootHelper): Entran
 })
 
 /** Undefined until the mounts are complete, and after the sandbox has ended. */
-function openEntrance(init: number | undefined, nothing: string): Entrance | undefined {
+function openEntrance(init: number | undefined, emptyFile: string): Entrance | undefined {
   if (init === undefined) return undefined
   const open: number[] = []
   const keep = (fd: number): number => {
@@ -191,7 +191,7 @@ function openEntrance(init: number | undefined, nothing: string): Entrance | und
   try {
     const root = keep(openSync(`/proc/${init}/root`, O_PATH | constants.O_DIRECTORY))
     // Only a complete sandbox has this file. Before, the process still sees the host's root or an empty one.
-    if (lstatSync(`/proc/self/fd/${root}${nothing}`, { throwIfNoEntry: false }) !== undefined) {
+    if (lstatSync(`/proc/self/fd/${root}${emptyFile}`, { throwIfNoEntry: false }) !== undefined) {
       const mounts = keep(openSync(`/proc/${init}/ns/mnt`, 'r'))
       const owner = keep(systemCall('ioctl', mounts, NS_GET_USERNS))
       return { mounts, owner, root }
@@ -202,3 +202,27 @@ function openEntrance(init: number | undefined, nothing: string): Entrance | und
   for (const fd of open) closeSync(fd)
   return undefined
 }
+
+/**
+ * Moves this thread into the mount namespace of a sandbox, and back. Only the host's root may do this without a user
+ * namespace. It is used only while nothing of the sandbox runs, and saves the start of a process. The root directory
+ * stays the host's, so no path leads through the sandbox's files.
+ */
+function withinMounts<T>(mounts: number, work: () => T): T {
+  const open = [openSync('/proc/thread-self/ns/mnt', 'r'), directory('/'), directory('.')] as const
+  const [home, root, cwd] = open
+  try {
+    try {
+      enterMounts(mounts, root)
+      return work()
+    } finally {
+      // If this fails, every path of this process leads through the sandbox's mounts. The error then ends the process.
+      enterMounts(home, root)
+      succeeded('go back', tryCall('fchdir', cwd))
+    }
+  } finally {
+    for (const fd of open) closeSync(fd)
+  }
+}
+
+const directory = (path: string): number => openSync(path, O_PATH | constants.O_DIRECTORY)

@@ -19,7 +19,7 @@ const FIRST_TREE_FD = 6
 /** Written by pen itself, over a pipe that only pen has. */
 export interface MountOrders {
   /** The path of an empty file without permissions in the sandbox. */
-  readonly nothing: string
+  readonly emptyFile: string
   readonly orders: readonly MountOrder[]
   /** The number of detached mounts that were passed. */
   readonly trees: number
@@ -35,18 +35,18 @@ export interface MountAnswer {
 export async function mountInside(): Promise<ExitCode> {
   if (!isDirectory(ROOT_FD))
     throw new PenError('USAGE', { what: `${MOUNT_MODE} is not a verb: pen starts it by itself` })
-  const { nothing, orders, trees, programs } = JSON.parse(readFileSync(0, 'utf8')) as MountOrders
+  const { emptyFile, orders, trees, programs } = JSON.parse(readFileSync(0, 'utf8')) as MountOrders
   const handed = Array.from({ length: trees }, (_, i) => FIRST_TREE_FD + i)
-  const results = orders.map(order => carryOutOrder(order, { root: ROOT_FD, nothing, trees: handed }))
-  const hidden = programs === undefined ? undefined : await hide(programs, nothing)
+  const results = orders.map(order => carryOutOrder(order, { root: ROOT_FD, emptyFile, trees: handed }))
+  const hidden = programs === undefined ? undefined : await hide(programs, emptyFile)
   const answer: MountAnswer = hidden === undefined ? { results } : { results, programs: hidden }
   writeFileSync(1, JSON.stringify(answer))
   return EXIT.ok
 }
 
-async function hide(programs: ProgramOrder, nothing: string): Promise<ProgramAnswer> {
+async function hide(programs: ProgramOrder, emptyFile: string): Promise<ProgramAnswer> {
   const { hidePrograms } = await import('./hide-programs.ts')
-  return hidePrograms(programs, ROOT_FD, nothing)
+  return hidePrograms(programs, ROOT_FD, emptyFile)
 }
 
 function isDirectory(fd: number): boolean {

@@ -28,14 +28,14 @@ type What =
   | { readonly how: 'restrict'; readonly mode: 'ro' | 'rw' }
   /** Attaches a detached mount, by its index. */
   | { readonly how: 'place'; readonly tree: number }
-  | { readonly how: 'give'; readonly uid: number; readonly gid: number }
+  | { readonly how: 'chown'; readonly uid: number; readonly gid: number }
 
 /** The sandbox that orders apply to. */
 export interface Sandbox {
   /** Its root directory. */
   readonly root: number
   /** The path of an empty file without permissions in the sandbox. */
-  readonly nothing: string
+  readonly emptyFile: string
   /** Detached mounts for `place`. */
   readonly trees: readonly number[]
 }
@@ -88,21 +88,21 @@ function act(order: MountOrder, found: Found, sandbox: Sandbox): HoldResult {
     case 'place':
       attach(sandbox.trees[order.tree] ?? -1, found.fd)
       break
-    case 'give':
+    case 'chown':
       chownSync(`/proc/self/fd/${found.fd}`, order.uid, order.gid)
   }
   return 'held'
 }
 
-function cover({ fd, kind }: Found, { root, nothing: empty }: Sandbox): void {
+function cover({ fd, kind }: Found, { root, emptyFile }: Sandbox): void {
   if (kind === 'directory') {
     mountScratch(fd, 'mode=000,size=4k,nr_inodes=2', READ_ONLY | NOEXEC)
     return
   }
-  const nothing = openSync(`/proc/self/fd/${root}${empty}`, O_PATH | constants.O_NOFOLLOW)
+  const empty = openSync(`/proc/self/fd/${root}${emptyFile}`, O_PATH | constants.O_NOFOLLOW)
   try {
-    bind(nothing, fd, READ_ONLY)
+    bind(empty, fd, READ_ONLY)
   } finally {
-    closeSync(nothing)
+    closeSync(empty)
   }
 }

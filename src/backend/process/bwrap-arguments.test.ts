@@ -14,7 +14,7 @@ const bind = (from: string, mode: 'ro' | 'rw', why = 'granted', to = from): Step
 const WIRING: Wiring = {
   source: path => `/staged${path}`,
   etc: '/cache/etc',
-  nothing: '/cache/nothing',
+  emptyFile: '/cache/nothing',
   seccompFd: 4,
   statusFd: 6,
   blockFd: 8,

@@ -9,7 +9,7 @@ export interface Wiring {
   /** The directory that holds all of `/etc`. */
   readonly etc: string
   /** An empty file without permissions. */
-  readonly nothing: string
+  readonly emptyFile: string
   readonly seccompFd: number
   readonly statusFd: number
   /** Bubblewrap waits on this descriptor before it starts the command. */
@@ -118,7 +118,7 @@ function stepArguments(step: Exclude<Step, EtcStep> | Step, wiring: Wiring): str
       ]
     case 'cover':
       return step.kind === 'file'
-        ? ['--ro-bind', wiring.nothing, step.at]
+        ? ['--ro-bind', wiring.emptyFile, step.at]
         : step.passable
           ? ['--perms', '0111', '--size', '4096', '--tmpfs', step.at]
           : ['--perms', '0000', '--size', '4096', '--tmpfs', step.at, '--remount-ro', step.at]

@@ -41,8 +41,8 @@ export function prepareArguments(
     step.op === 'bind' && step.why !== 'system' && step.at.startsWith('/etc/') ? [step] : [],
   )
   const etc = etcView(plan.steps.filter(isEtcStep), cacheDir, grants)
-  const nothing = emptyFile(cacheDir)
-  const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, nothing])
+  const empty = makeEmptyFile(cacheDir)
+  const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, empty])
   staging?.leave()
   const source = (path: string): string => staged?.(path) ?? path
   return bwrapArguments(
@@ -51,14 +51,14 @@ export function prepareArguments(
       ...wiring,
       source,
       etc: source(etc),
-      nothing: source(nothing),
+      emptyFile: source(empty),
       seccompFd: FD.seccomp,
       statusFd: FD.status,
     },
   )
 }
 
-function emptyFile(cacheDir: string): string {
+function makeEmptyFile(cacheDir: string): string {
   const file = `${cacheDir}/nothing`
   const stat = lstatSync(file, { throwIfNoEntry: false })
   if (stat?.isFile() && stat.size === 0 && (stat.mode & 0o777) === 0) return file

@@ -22,7 +22,7 @@ import { errnoOf, PenError } from '../../base/error.ts'
 import { dirname } from '../../base/posix-path.ts'
 import { sha256 } from '../../base/sha256.ts'
 import type { Step } from '../../plan/plan.ts'
-import { NOTHING } from './nothing.ts'
+import { EMPTY_FILE } from '../../protocol/guest-paths.ts'
 
 export type BindStep = Extract<Step, { op: 'bind' }>
 export type EtcStep = Extract<Step, { op: 'bind' | 'file' | 'link' }>
@@ -44,7 +44,7 @@ export function etcView(
 ): string {
   const stands = grants.map(({ from, at }) => ({ at, directory: lstatSync(from).isDirectory() }))
   const signature = [
-    NOTHING,
+    EMPTY_FILE,
     ...steps.map(sign),
     ...stands.map(({ at, directory }) => `stand ${at} ${directory}`),
   ].join('\n')
@@ -102,7 +102,7 @@ function makeView(steps: readonly EtcStep[], stands: readonly Stand[], view: str
 function fill(draft: string, steps: readonly EtcStep[], stands: readonly Stand[]): void {
   chmodSync(draft, 0o755)
   // Live mounts cover denied files with this file. The sandbox has it from the start.
-  writeFileSync(draft + NOTHING.slice('/etc'.length), '', { mode: 0o000 })
+  writeFileSync(draft + EMPTY_FILE.slice('/etc'.length), '', { mode: 0o000 })
   for (const step of steps) {
     const at = draft + step.at.slice('/etc'.length)
     mkdirSync(dirname(at), { recursive: true, mode: 0o755 })

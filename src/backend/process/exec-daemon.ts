@@ -42,21 +42,21 @@ function ownExecutables(): string[] {
 
 export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
   const program = openSync(process.execPath, 'r')
-  const nothing = openSync('/dev/null', 'r+')
+  const devNull = openSync('/dev/null', 'r+')
   const [ours, theirs] = socketPair()
-  const [said, says] = pipe()
-  const given = [theirs, says, nothing]
+  const [errors, errorWriter] = pipe()
+  const copies = [theirs, errorWriter, devNull]
   const closeCopies = (): void => {
-    for (const fd of given.splice(0)) closeSync(fd)
+    for (const fd of copies.splice(0)) closeSync(fd)
   }
   undo.push('the exec daemon', () => {
     closeCopies()
     closeSync(program)
   })
-  void relayOutput(said)
+  void relayOutput(errors)
   const link = new DaemonLink(adoptDaemonSocket(ours), {
     user: undefined,
-    given: [],
+    userDirectories: [],
     env: plan.env.map(({ name, value }) => ({ name, value })),
     seccomp: undefined,
     emptyBounding: false,
@@ -68,7 +68,7 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
     fds: [program, theirs],
     argv: first => [`/proc/self/fd/${first}`, DAEMON_MODE, `fd:${first + 1}`],
     env: plan.env.filter(({ name }) => name === 'AGENT_IN_SANDBOX'),
-    stdio: [nothing, nothing, says],
+    stdio: [devNull, devNull, errorWriter],
     closeCopies,
     commands: {
       ready: link.ready,

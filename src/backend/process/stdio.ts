@@ -27,7 +27,7 @@ export interface Crossing {
 const TIMEOUT_MS = 2000
 
 export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossing {
-  const given: number[] = []
+  const copies: number[] = []
   const readers: Bun.Subprocess[] = []
   const writers = new Map<string, { readonly fd: number; readonly cat: Bun.Subprocess }>()
   const cross = (entry: number | 'inherit', index: number): number | 'inherit' => {
@@ -48,19 +48,19 @@ export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossi
     if (index === 0) {
       readers.push(cat(fd, write))
       closeSync(write)
-      given.push(read)
+      copies.push(read)
       return read
     }
     writers.set(file, { fd: write, cat: cat(read, fd) })
     closeSync(read)
-    given.push(write)
+    copies.push(write)
     return write
   }
   const crossed = stdio.map(cross) as unknown as Stdio
   return {
     stdio: crossed,
     closeCopies: () => {
-      for (const fd of given.splice(0)) closeSync(fd)
+      for (const fd of copies.splice(0)) closeSync(fd)
     },
     drained: async () => {
       for (const reader of readers) reader.kill('SIGKILL')

@@ -59,8 +59,8 @@ export class ImageFiles implements ProgramFiles {
         throw new UnsupportedImage(`${directory} has a non-UTF-8 name`)
       const kind = kindOf(entry)
       // Some file systems do not report the kind in listings.
-      const told = kind === 'other' ? this.look(inDirectory(directory, entry.name))?.kind : kind
-      return { name: entry.name, kind: told ?? 'other' }
+      const known = kind === 'other' ? this.look(inDirectory(directory, entry.name))?.kind : kind
+      return { name: entry.name, kind: known ?? 'other' }
     })
   }
 

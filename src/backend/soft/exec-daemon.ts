@@ -11,7 +11,6 @@ import type { ExecOrder, ExecOutput, Execution, Running, StartOptions } from '..
 import { FileCall } from './file-call.ts'
 import { limitsOf } from './gate/exec.ts'
 import { ActionFailed, Gate, Refused } from './gate/gate.ts'
-import { notStarted } from './not-started.ts'
 import type { PrivatePlaces } from './private-places.ts'
 import { type SoftDaemon, startSoftDaemon } from './soft-daemon.ts'
 
@@ -94,3 +93,14 @@ function perform(gate: Gate, daemon: SoftDaemon, order: ExecOrder, output: ExecO
 
 const describe = (program = '', { message, hint }: Refused): string =>
   `${program}: ${message}${hint === undefined ? '' : ` (${hint})`}`
+
+/** A command that did not start. */
+const notStarted = (errno: string, reason = ''): Execution => ({
+  write: async () => undefined,
+  endInput: ignore,
+  resize: ignore,
+  signal: ignore,
+  kill: ignore,
+  ended: Promise.resolve({ kind: 'not-started', errno, reason }),
+})
+const ignore = (): void => undefined

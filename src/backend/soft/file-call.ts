@@ -28,7 +28,7 @@ export class FileCall implements Execution {
   readonly #gate: Gate
   readonly #daemon: SoftDaemon
   readonly #output: ExecOutput
-  readonly #given: Uint8Array[] = []
+  readonly #input: Uint8Array[] = []
   readonly #whole = Promise.withResolvers<void>()
   #size = 0
   #searching: Execution | undefined
@@ -43,7 +43,7 @@ export class FileCall implements Execution {
 
   async write(bytes: Uint8Array): Promise<void> {
     this.#size += bytes.length
-    if (this.#size <= MAX_WRITTEN) this.#given.push(bytes.slice())
+    if (this.#size <= MAX_WRITTEN) this.#input.push(bytes.slice())
   }
 
   endInput(): void {
@@ -72,9 +72,9 @@ export class FileCall implements Execution {
       await this.#act(order)
       return this.#isKilled ? { kind: 'signal', signal: 9 } : DONE
     } catch (error) {
-      const told = tellFailure(error)
-      if (told === undefined) throw error
-      await this.#say('stderr', told)
+      const failure = describeFailure(error)
+      if (failure === undefined) throw error
+      await this.#say('stderr', failure)
       return FAILED
     }
   }
@@ -95,7 +95,7 @@ export class FileCall implements Execution {
         await this.#whole.promise
         if (this.#isKilled) return
         if (this.#size > MAX_WRITTEN) throw tooLong(path)
-        await this.#gate.write(path, Buffer.concat(this.#given), order.executable)
+        await this.#gate.write(path, Buffer.concat(this.#input), order.executable)
         break
       case 'delete':
         await this.#gate.delete(path, { recursive: order.recursive })
@@ -171,7 +171,7 @@ const tooLong = (at: string): ActionFailed =>
   new ActionFailed('EFBIG', { what: 'it is too long', at, hint: 'read or write it in parts' })
 
 /** The failure in the format of pen's file tool. A refusal adds its reason and fix. Undefined for a bug of pen. */
-function tellFailure(error: unknown): object | undefined {
+function describeFailure(error: unknown): object | undefined {
   if (error instanceof Refused) {
     const { reason, why, hint } = error
     return { errno: 'EACCES', refused: { reason, why, fix: hint ?? '' } }

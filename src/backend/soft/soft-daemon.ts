@@ -37,17 +37,17 @@ export interface SoftDaemon {
 export async function startSoftDaemon(options: SoftDaemonOptions): Promise<SoftDaemon> {
   const endLeftovers = keepLeftovers()
   const [ours, theirs] = socketPair()
-  const [said, says] = pipe()
-  const supervised = startSupervised({ ...options, stdio: [theirs, 'ignore', says] })
-  for (const fd of [theirs, says]) closeSync(fd)
-  void relayOutput(said)
+  const [errors, errorWriter] = pipe()
+  const supervised = startSupervised({ ...options, stdio: [theirs, 'ignore', errorWriter] })
+  for (const fd of [theirs, errorWriter]) closeSync(fd)
+  void relayOutput(errors)
   const [file, ...rest] = ownProgram()
   const { limits, variables } = options
   const env = { AGENT_IN_SANDBOX: '1' }
   supervised.begin({ file, argv: [file, ...rest, DAEMON_MODE, 'bare:0'], cwd: '/', env, limits })
   const link = new DaemonLink(adoptDaemonSocket(ours), {
     user: undefined,
-    given: [],
+    userDirectories: [],
     env: Object.entries(variables).map(([name, value]) => ({ name, value })),
     seccomp: undefined,
     emptyBounding: false,

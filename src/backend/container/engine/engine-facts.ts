@@ -73,7 +73,7 @@ const LIMITS: readonly CgroupLimit[] = ['memory', 'pids', 'cpus']
 
 export function ofPodman(info: Info): EngineFacts {
   const host = record(info['host'])
-  const given = list(host['cgroupControllers'])
+  const available = list(host['cgroupControllers'])
   const store = record(info['store'])
   return {
     version: text(record(info['version'])['Version']),
@@ -81,7 +81,7 @@ export function ofPodman(info: Info): EngineFacts {
     mapped: false,
     here: true,
     runtime: text(record(host['ociRuntime'])['name']),
-    held: LIMITS.filter(limit => given.includes(CONTROLLER[limit])),
+    held: LIMITS.filter(limit => available.includes(CONTROLLER[limit])),
     storage: text(store['graphRoot']),
     driver: text(store['graphDriverName']),
   }

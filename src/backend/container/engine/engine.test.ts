@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { kernelRelease } from '../../../base/kernel/kernel-release.ts'
 import { refuseForeign } from '../backends.ts'
 import { interpreterOf, parseList } from '../guest-program.ts'
+import { hardLimits } from '../shape.ts'
 import { engineError, findEngine, reasonOf } from './engine.ts'
 import { ofDocker, ofPodman } from './engine-facts.ts'
-import { hardLimits } from './hard-limits.ts'
 import { isRuntimeFailure } from './runtimes.ts'
 
 const said = (stderr: string) => ({

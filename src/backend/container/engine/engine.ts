@@ -140,8 +140,8 @@ export function reasonOf({ stderr, ended, code }: Pick<Captured, 'stderr' | 'end
   if (ended === 'timeout') return 'it did not answer in time'
   const lines = stderr.split('\n').filter(line => line.trim() !== '' && !/^(See|Run) ['"]docker/.test(line))
   const last = lines.at(-1)?.trim() ?? ''
-  const said = last.replace(/^((Error|docker|Error response from daemon): )+/, '')
-  return said || (code === null ? 'it was killed' : `it ended with ${code}`)
+  const reason = last.replace(/^((Error|docker|Error response from daemon): )+/, '')
+  return reason || (code === null ? 'it was killed' : `it ended with ${code}`)
 }
 
 const CURES: readonly (readonly [RegExp, string])[] = [

@@ -3,9 +3,14 @@
  * the container's namespaces that the exec daemon sends before it accepts orders.
  */
 
+import { closeSync } from 'node:fs'
+import { PenError } from '../../../base/error.ts'
+import { listenForDescriptors } from '../../../base/kernel/descriptor-socket.ts'
+import { receiveDescriptors } from '../../../base/kernel/pass-descriptors.ts'
+import type { UndoStack } from '../../../base/undo.ts'
+import type { DaemonListener } from '../../daemon-socket.ts'
 import type { Container } from '../container.ts'
 import type { PreparedContainer } from '../request-container.ts'
-import { awaitNamespaces, type ShownNamespaces } from '../shown-namespaces.ts'
 import type { RootHelperLink } from './link.ts'
 import { type RootHelperOptions, startRootHelper } from './start.ts'
 
@@ -35,5 +40,38 @@ export class PendingAccess {
     const helper = await container.whileAlive(this.#helper)
     container.killer = process => helper.kill(process)
     return { helper, ...(await container.whileAlive(this.#shown())) }
+  }
+}
+
+/** Descriptors. The code that mounts closes those of mounts and root. */
+interface ShownNamespaces {
+  readonly mounts: number
+  readonly network: number
+  readonly root: number
+}
+
+/**
+ * `path` is on the host. The returned function waits for the exec daemon, which sends its namespaces before it
+ * connects. Nothing of the image has run then. See guest/show-namespaces.ts.
+ */
+function awaitNamespaces(
+  path: string,
+  daemon: DaemonListener,
+  undo: UndoStack,
+): () => Promise<ShownNamespaces> {
+  const listener = listenForDescriptors(path)
+  undo.push('the socket for namespaces', () => listener.close())
+  return async () => {
+    await daemon.connected
+    const descriptorSocket = listener.accept()
+    listener.close()
+    const shown =
+      descriptorSocket === undefined ? undefined : receiveDescriptors(descriptorSocket)?.descriptors
+    if (descriptorSocket !== undefined) closeSync(descriptorSocket)
+    const [mounts, network, root] = shown ?? []
+    if (mounts === undefined || network === undefined || root === undefined)
+      throw new PenError('INTERNAL', { what: 'the exec daemon did not show its namespaces' })
+    undo.push('the network namespace', () => closeSync(network))
+    return { mounts, network, root }
   }
 }

@@ -13,8 +13,8 @@ import { type Engine, runEngine, tryEngine } from '../engine/engine.ts'
 /** A readable name for `docker images`. */
 const NAME = 'pen/helper:1'
 /** A tar archive without an entry. */
-const NOTHING = '\0'.repeat(1024)
-const EMPTY_LAYER = `sha256:${createHash('sha256').update(NOTHING).digest('hex')}`
+const EMPTY_ARCHIVE = '\0'.repeat(1024)
+const EMPTY_LAYER = `sha256:${createHash('sha256').update(EMPTY_ARCHIVE).digest('hex')}`
 const ID = /^sha256:[0-9a-f]{64}$/
 
 /** Calls `run` with the image. Makes the image again when the engine has lost it. */
@@ -37,7 +37,7 @@ const fileOf = (cacheDir: string): string => `${cacheDir}/docker-helper`
 
 async function make(engine: Engine, cacheDir: string): Promise<string> {
   const id =
-    (await found(engine)) ?? (await runEngine(engine, ['import', '-', NAME], { input: NOTHING })).trim()
+    (await found(engine)) ?? (await runEngine(engine, ['import', '-', NAME], { input: EMPTY_ARCHIVE })).trim()
   if (!ID.test(id)) throw new PenError('BACKEND', { what: 'the engine did not report which image it made' })
   mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
   writeFileAtomically(fileOf(cacheDir), id)
@@ -49,11 +49,11 @@ async function found(engine: Engine): Promise<string | undefined> {
   const format = '{{.Id}} {{json .RootFS.Layers}} {{json .Config}}'
   const { code, stdout } = await tryEngine(engine, ['image', 'inspect', '--format', format, NAME])
   const [, id, layers, settings = ''] = /^(\S+) (\S+) (.*)$/.exec(stdout.trim()) ?? []
-  return code === 0 && layers === JSON.stringify([EMPTY_LAYER]) && isNothing(settings) ? id : undefined
+  return code === 0 && layers === JSON.stringify([EMPTY_LAYER]) && isEmptyConfig(settings) ? id : undefined
 }
 
 /** No variable, no volume, and no other setting. */
-function isNothing(settings: string): boolean {
+function isEmptyConfig(settings: string): boolean {
   const values = Object.values((JSON.parse(settings) as Record<string, unknown> | null) ?? {})
   return values.every(value => ['null', 'false', '""', '[]', '{}'].includes(JSON.stringify(value)))
 }

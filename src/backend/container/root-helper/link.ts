@@ -37,12 +37,12 @@ export function listenForRootHelper(directory: string): RootHelperListener {
   const arrive = async (): Promise<RootHelperLink> => {
     const socket = await orders.connected
     // The helper connects to this socket first.
-    const over = descriptors.accept()
+    const descriptorSocket = descriptors.accept()
     descriptors.close()
-    if (over === undefined)
+    if (descriptorSocket === undefined)
       throw new PenError('INTERNAL', { what: 'the root helper connected without descriptors' })
-    const link = new RootHelperLink(socket, over)
-    await link.come()
+    const link = new RootHelperLink(socket, descriptorSocket)
+    await link.enterHost()
     return link
   }
   const arrived = arrive()
@@ -65,7 +65,7 @@ export const lostRootHelper = (): PenError =>
 export class RootHelperLink implements RootHelper {
   readonly closed: Promise<void>
   readonly #socket: DaemonSocket
-  readonly #over: number
+  readonly #descriptorSocket: number
   readonly #outbox: Outbox
   readonly #answers = new MessageReader<RootHelperAnswer>()
   readonly #awaited = new Map<number, (answer: RootHelperAnswer) => void>()
@@ -73,23 +73,23 @@ export class RootHelperLink implements RootHelper {
   #life: 'open' | 'closed' = 'open'
   #channels = 0
 
-  constructor(socket: DaemonSocket, over: number) {
+  constructor(socket: DaemonSocket, descriptorSocket: number) {
     this.#socket = socket
-    this.#over = over
+    this.#descriptorSocket = descriptorSocket
     this.#outbox = new Outbox(bytes => socket.write(bytes))
     this.closed = this.#closure.promise
     socket.listen({
-      data: bytes => this.#hear(bytes),
+      data: bytes => this.#receive(bytes),
       drain: () => this.#outbox.drain(),
       close: () => this.close(),
     })
   }
 
-  async come(): Promise<void> {
+  async enterHost(): Promise<void> {
     const mounts = openSync('/proc/self/ns/mnt', 'r')
     const root = openSync('/', O_PATH | constants.O_DIRECTORY)
     try {
-      await this.#ask({ do: 'come' }, [mounts, root])
+      await this.#ask({ do: 'enter-host' }, [mounts, root])
     } finally {
       for (const fd of [mounts, root]) closeSync(fd)
     }
@@ -128,7 +128,7 @@ export class RootHelperLink implements RootHelper {
     this.#life = 'closed'
     this.#socket.close()
     this.#outbox.close()
-    closeSync(this.#over)
+    closeSync(this.#descriptorSocket)
     for (const answer of this.#awaited.values()) answer({ failed: 'it ended' })
     this.#awaited.clear()
     this.#closure.resolve()
@@ -152,7 +152,8 @@ export class RootHelperLink implements RootHelper {
   /** False when the helper does not accept them: it counts as gone. */
   #hasSent(channel: number, descriptors: readonly number[]): boolean {
     try {
-      if (descriptors.length > 0) sendDescriptors(this.#over, { text: String(channel), descriptors })
+      if (descriptors.length > 0)
+        sendDescriptors(this.#descriptorSocket, { text: String(channel), descriptors })
       return true
     } catch (error) {
       if (errnoOf(error) === undefined) throw error
@@ -161,7 +162,7 @@ export class RootHelperLink implements RootHelper {
     }
   }
 
-  #hear(bytes: Uint8Array): void {
+  #receive(bytes: Uint8Array): void {
     try {
       for (const { channel, message } of this.#answers.push(bytes)) {
         this.#awaited.get(channel)?.(message)

@@ -29,12 +29,12 @@ import {
 export function runRootHelper([place = '']: readonly string[]): Promise<ExitCode> {
   if (process.env['AGENT_IN_SANDBOX'] !== '1' || !place.startsWith('/'))
     throw new PenError('USAGE', { what: `${ROOT_HELPER_MODE} is not a verb: pen starts it by itself` })
-  const over = connectForDescriptors(`${place}/${ROOT_HELPER_SOCKETS.descriptors}`)
+  const descriptorSocket = connectForDescriptors(`${place}/${ROOT_HELPER_SOCKETS.descriptors}`)
   const orders = new MessageReader<RootHelperRequest>()
   return new Promise((resolve, reject) => {
     let outbox: Outbox | undefined
     const obey = async (channel: number, request: RootHelperRequest): Promise<void> => {
-      const answer = await carryOut(request, over)
+      const answer = await carryOut(request, descriptorSocket)
       outbox?.send(encodeMessage(channel, answer))
     }
     Bun.connect({
@@ -58,8 +58,8 @@ export function runRootHelper([place = '']: readonly string[]): Promise<ExitCode
   })
 }
 
-async function carryOut(request: RootHelperRequest, over: number): Promise<RootHelperAnswer> {
-  const received = request.descriptors === 0 ? [] : receiveDescriptors(over)?.descriptors
+async function carryOut(request: RootHelperRequest, descriptorSocket: number): Promise<RootHelperAnswer> {
+  const received = request.descriptors === 0 ? [] : receiveDescriptors(descriptorSocket)?.descriptors
   try {
     if (received?.length !== request.descriptors) return { failed: 'not all descriptors arrived' }
     return { done: await act(request, received) }
@@ -73,7 +73,7 @@ async function carryOut(request: RootHelperRequest, over: number): Promise<RootH
 async function act(order: RootHelperOrder, descriptors: readonly number[]): Promise<unknown> {
   const [first = -1, second = -1] = descriptors
   switch (order.do) {
-    case 'come':
+    case 'enter-host':
       // Enter the supervisor's view of the host's files. The container's image is not used any more.
       enterMounts(first, second)
       return null

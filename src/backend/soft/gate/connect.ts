@@ -56,12 +56,12 @@ export class Connector {
     const { network, audit } = this.#options
     const endpoint = endpointOf(host, port)
     const one: Recorded = { ...endpoint, number: ++this.#last, since: performance.now() }
-    const said = decideConnection(network().index, one.to, one.port)
-    if (!said.ok) throw this.#refuse(one, said)
+    const verdict = decideConnection(network().index, one.to, one.port)
+    if (!verdict.ok) throw this.#refuse(one, verdict)
     const target = { connection: one.number, ...auditTarget(endpoint) }
-    const from = showSource(said.source)
-    audit.record({ kind: 'connection-allowed', ...target, rule: printRule(said.rule), from })
-    const dialled = await this.#dialer.dial(said.dial, new Cancellation())
+    const from = showSource(verdict.source)
+    audit.record({ kind: 'connection-allowed', ...target, rule: printRule(verdict.rule), from })
+    const dialled = await this.#dialer.dial(verdict.dial, new Cancellation())
     if (dialled.kind === 'denied') throw this.#refuse(one, dialled.denied)
     if (dialled.kind === 'connected') return this.#join(one, new ByteStream(dialled.socket))
     const { reason, why } = dialled

@@ -57,10 +57,10 @@ function* walk(
     })
   const stats = parent.look(name)
   if (stats?.isFile() !== true && stats?.isDirectory() !== true) return
-  const said = files.judge.verdict('read', path)
-  if (!said.ok) {
+  const verdict = files.judge.verdict('read', path)
+  if (!verdict.ok) {
     budget.refused--
-    files.judge.refuse('read', path, said)
+    files.judge.refuse('read', path, verdict)
     return
   }
   if (stats.isFile()) {

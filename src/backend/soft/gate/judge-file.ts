@@ -49,24 +49,24 @@ export class FileJudge {
   verdict(access: Access, path: HostPath): FileVerdict {
     const { policy, grants, world } = this.#options
     const asked = access === 'read' || access === 'list' ? 'read' : 'write'
-    const said = decideFile(policy(), path, asked)
-    if (said.ok || said.reason !== 'not-granted' || grants === undefined) return said
+    const verdict = decideFile(policy(), path, asked)
+    if (verdict.ok || verdict.reason !== 'not-granted' || grants === undefined) return verdict
     const granted = decideGrant(policy(), grants(), { path, access: asked, now: Date.now() })
     if (granted.ok && isTheSame(granted.grant)) return { ok: true, rule: granted.grant.path, source: GRANT }
     // The sandbox runs, so a grant applies at once, and a rule only after a restart.
-    return { ...said, fix: grantFix(policy(), world, path, asked) ?? said.fix }
+    return { ...verdict, fix: grantFix(policy(), world, path, asked) ?? verdict.fix }
   }
 
   /** Throws when the policy refuses. The audit has the record when this returns, and no file has been opened. */
   allow(access: Access, path: HostPath, names?: number): void {
-    const said = this.verdict(access, path)
-    if (!said.ok) throw this.refuse(access, path, said)
-    const from = showSource(said.source)
-    this.#options.audit.record({ kind: 'file-allowed', access, path, rule: said.rule, from, names })
+    const verdict = this.verdict(access, path)
+    if (!verdict.ok) throw this.refuse(access, path, verdict)
+    const from = showSource(verdict.source)
+    this.#options.audit.record({ kind: 'file-allowed', access, path, rule: verdict.rule, from, names })
   }
 
-  refuse(access: Access, path: string, said: Omit<FileVerdict & { ok: false }, 'ok'>): Refused {
-    const { reason, why, rule, source, fix } = said
+  refuse(access: Access, path: string, verdict: Omit<FileVerdict & { ok: false }, 'ok'>): Refused {
+    const { reason, why, rule, source, fix } = verdict
     return this.#refused(access, path, { reason, why, rule, from: source && showSource(source), fix })
   }
 
@@ -90,10 +90,16 @@ export class FileJudge {
   #refused(
     access: Access,
     path: string,
-    said: { reason: string; why: string; fix: string; rule?: string | undefined; from?: string | undefined },
+    verdict: {
+      reason: string
+      why: string
+      fix: string
+      rule?: string | undefined
+      from?: string | undefined
+    },
   ): Refused {
-    this.#options.audit.record({ kind: 'file-denied', access, path, ...said })
-    const { reason, why, fix } = said
+    this.#options.audit.record({ kind: 'file-denied', access, path, ...verdict })
+    const { reason, why, fix } = verdict
     return new Refused({ what: `${access} is refused`, why, at: path, reason, fix })
   }
 

@@ -47,20 +47,20 @@ export function parseOrder(line: string): SuperviseOrder | undefined {
  */
 export function parseReport(line: string): SuperviseReport | undefined {
   try {
-    const said = JSON.parse(line) as Partial<Record<string, unknown>>
+    const report = JSON.parse(line) as Partial<Record<string, unknown>>
     const number = (key: string): number => {
-      const value = said[key]
+      const value = report[key]
       return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0
     }
-    if (said['kind'] === 'started')
+    if (report['kind'] === 'started')
       return number('pid') > 1 ? { kind: 'started', pid: number('pid') } : undefined
-    if (said['kind'] === 'not-started')
-      return { kind: 'not-started', errno: String(said['errno']).slice(0, 20) }
-    if (said['kind'] !== 'ended') return undefined
-    const signal = said['signal']
+    if (report['kind'] === 'not-started')
+      return { kind: 'not-started', errno: String(report['errno']).slice(0, 20) }
+    if (report['kind'] !== 'ended') return undefined
+    const signal = report['signal']
     return {
       kind: 'ended',
-      code: typeof said['code'] === 'number' ? number('code') & 255 : null,
+      code: typeof report['code'] === 'number' ? number('code') & 255 : null,
       signal: typeof signal === 'string' && /^SIG[A-Z0-9]+$/.test(signal) ? (signal as NodeJS.Signals) : null,
       survivors: number('survivors'),
     }

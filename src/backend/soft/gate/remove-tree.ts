@@ -72,7 +72,7 @@ function take(files: GateFiles, parent: Directory, name: string): void {
 }
 
 function mustGo(files: GateFiles, parent: Directory, path: HostPath): void {
-  const said = files.judge.verdict('delete', path)
-  if (!said.ok) throw files.judge.refuse('delete', path, said)
+  const verdict = files.judge.verdict('delete', path)
+  if (!verdict.ok) throw files.judge.refuse('delete', path, verdict)
   files.requireOwn('write', path, parent.stats())
 }

@@ -68,24 +68,24 @@ export function startSupervised(options: SupervisedOptions): Supervised {
     hangUp()
     setTimeout(givenUp.resolve, TIMEOUT_MS, undefined).unref()
   }
-  const heard = hear(reports, pid => {
+  const reported = readReports(reports, pid => {
     // The command's user can write to the pipe of this pid. So the kernel must confirm that it is a child.
     if (isChildOf(pid, child.pid)) leader ??= { pid, since: startTimeOf(pid) }
     // It was killed before it began.
     if (!open) toLeader('SIGKILL')
     started.resolve(leader?.pid)
   })
-  const ended = Promise.race([heard, givenUp.promise]).then(async said => {
+  const ended = Promise.race([reported, givenUp.promise]).then(async report => {
     // Closes the pipe: the supervise process then kills everything and exits. pen does not wait for one that does not.
     hangUp()
     started.resolve(undefined)
-    if (said === undefined) toLeader('SIGKILL')
+    if (report === undefined) toLeader('SIGKILL')
     await Promise.race([child.exited, Bun.sleep(LAST_MS)])
-    if (hasExited(child)) return said ?? LOST
+    if (hasExited(child)) return report ?? LOST
     const survivors = await endBelow(child.pid)
     child.kill('SIGKILL')
     await child.exited
-    return { ending: said?.ending ?? LOST.ending, survivors }
+    return { ending: report?.ending ?? LOST.ending, survivors }
   })
   return {
     pid: child.pid,
@@ -113,18 +113,18 @@ const hasExited = ({ exitCode, signalCode }: Bun.Subprocess): boolean =>
 const MOST = 65_536
 
 /** Until the supervise process has reported the end, or has exited. */
-async function hear(fd: number, started: (pid: number) => void): Promise<Last | undefined> {
+async function readReports(fd: number, started: (pid: number) => void): Promise<Last | undefined> {
   let text = ''
   for await (const bytes of Bun.file(fd).stream()) {
     text += new TextDecoder().decode(bytes)
     if (text.length > MOST) return undefined
     for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
-      const said = parseReport(text.slice(0, end))
+      const report = parseReport(text.slice(0, end))
       text = text.slice(end + 1)
-      if (said?.kind === 'started') started(said.pid)
-      if (said?.kind === 'not-started') return { ending: said, survivors: 0 }
-      if (said?.kind !== 'ended') continue
-      const { code, signal: name, survivors } = said
+      if (report?.kind === 'started') started(report.pid)
+      if (report?.kind === 'not-started') return { ending: report, survivors: 0 }
+      if (report?.kind !== 'ended') continue
+      const { code, signal: name, survivors } = report
       const ending: SupervisedEnding =
         name !== null
           ? { kind: 'signal', signal: name }
