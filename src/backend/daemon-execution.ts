@@ -126,7 +126,7 @@ export class DaemonExecution implements Execution {
     // The socket reuses this buffer, so a chunk that waits is copied.
     const chunk = before === undefined ? bytes : bytes.slice()
     const done =
-      before === undefined ? this.#give(stream, chunk) : before.then(() => this.#give(stream, chunk))
+      before === undefined ? this.#pass(stream, chunk) : before.then(() => this.#pass(stream, chunk))
     const { length } = bytes
     if (done === undefined) {
       this.#used(stream, length)
@@ -143,7 +143,7 @@ export class DaemonExecution implements Execution {
     })
   }
 
-  #give(stream: Stream, bytes: Uint8Array): Promise<void> | undefined {
+  #pass(stream: Stream, bytes: Uint8Array): Promise<void> | undefined {
     try {
       return this.#output(stream, bytes)
     } catch (error) {

@@ -109,8 +109,8 @@ export class BrokerClient {
     const channel = this.#ask({ op: 'write', path, executable })
     const pieces = source[Symbol.asyncIterator]()
     const credit = new Credit()
-    let reply = heard(this.#next())
-    let piece: Promise<IteratorResult<Uint8Array>> | undefined = heard(pieces.next())
+    let reply = markHandled(this.#next())
+    let piece: Promise<IteratorResult<Uint8Array>> | undefined = markHandled(pieces.next())
     let left: Uint8Array = new Uint8Array()
     for (;;) {
       const waits = left.length === 0 ? piece : undefined
@@ -119,13 +119,13 @@ export class BrokerClient {
         if (came.kind === 'done' && piece === undefined) return came.bytes
         if (came.kind !== 'window') throw protocolError('a reply to another request')
         credit.grant(came.bytes)
-        reply = heard(this.#next())
+        reply = markHandled(this.#next())
       } else if (came.done === true) {
         piece = undefined
         this.#socket.write(encodeRequest({ kind: 'complete', channel }))
       } else {
         left = came.value
-        piece = heard(pieces.next())
+        piece = markHandled(pieces.next())
       }
       left = this.#sendData(channel, left, credit)
     }
@@ -166,7 +166,7 @@ export class BrokerClient {
 }
 
 /** Marks a promise as handled. One of two raced promises may reject after the race is over. */
-function heard<T>(promise: Promise<T>): Promise<T> {
+function markHandled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise
 }

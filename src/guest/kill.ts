@@ -37,7 +37,7 @@ export interface Wanted {
 
 export async function killAll(wanted: Wanted, user: User | undefined): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
-    const found = asUser(user, () => belonging(below(wanted.init, processes()), wanted))
+    const found = asUser(user, () => processesOf(below(wanted.init, processes()), wanted))
     if (found.length === 0) return
     for (const pid of found) signal(pid, 'SIGKILL')
     await Bun.sleep(1)
@@ -45,7 +45,7 @@ export async function killAll(wanted: Wanted, user: User | undefined): Promise<v
 }
 
 /** Never includes the init and the exec daemon, whatever they appear to belong to. */
-function belonging(all: readonly Seen[], { leader, mark, init, isAlone }: Wanted): number[] {
+function processesOf(all: readonly Seen[], { leader, mark, init, isAlone }: Wanted): number[] {
   const marks = new Map(all.map(({ pid }) => [pid, markOf(pid)]))
   // Marks of earlier executions, whose processes may still fork. Any other mark is forged.
   const others = new Set(all.flatMap(({ pid, start }) => (isAlone(start) ? [] : marks.get(pid))))

@@ -47,7 +47,7 @@ export const start = (order: ExecOrder, mark: string, setup: DaemonSetup): Start
         : onTerminal(program, order.terminal)
     }
     const started = firstThatRuns([name, ...rest], order.cwd, env['PATH'] ?? DEFAULT_PATH, spawn)
-    offerFirst(started.child.pid)
+    preferForOomKill(started.child.pid)
     return started
   })
 
@@ -55,7 +55,7 @@ export const start = (order: ExecOrder, mark: string, setup: DaemonSetup): Start
  * On memory shortage the kernel kills the largest process, which may be the exec daemon. The sandbox would end, and the
  * count of the reason be lost. So commands are killed first.
  */
-function offerFirst(pid: number): void {
+function preferForOomKill(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, '500', { flag: 'r+' })
   } catch {

@@ -183,7 +183,7 @@ async function runOnce(
     }
     // The container was made, but did not start. Remove it by id, because the name may belong to another container.
     if (answer.id !== undefined) await removeContainer(engine, answer.id)
-    else if (answer.failed.code === null) await removeOwn(engine, name)
+    else if (answer.failed.code === null) await removeUnreported(engine, name)
     if (runtime === runtimes.candidates.at(-1) || !isRuntimeFailure(answer.failed))
       throw engineError(engine, answer.failed, isWithoutImage(answer.failed) ? 'IMAGE' : 'BACKEND')
   }
@@ -210,10 +210,10 @@ async function attempt(
     release === undefined
       ? tryEngine(engine, runArguments(order), { env: clientEnv(engine) })
       : createThenStart(engine, order, release)
-  const early = await firstOf(engineDone, () => firstProcess(order))
+  const early = await pollUntil(engineDone, () => firstProcess(order))
   if (early !== undefined) return { engineDone, ...early }
   const failed = await engineDone
-  if (failed.code === null && engine.name === 'podman') await endLate(order)
+  if (failed.code === null && engine.name === 'podman') await killLateStart(order)
   const id = idIn(order.idFile)
   if (failed.code !== 0 || id === undefined) return { failed, id }
   const init = await askFirstProcess(engine, id)
@@ -229,7 +229,7 @@ async function attempt(
  * For a podman that was killed. Its monitor continues, and makes a process that would wait forever for its start.
  * podman's own removal happens before that.
  */
-async function endLate({ pidFile }: ContainerOrder): Promise<void> {
+async function killLateStart({ pidFile }: ContainerOrder): Promise<void> {
   for (const late = performance.now() + LATE_MS; performance.now() < late; await Bun.sleep(LOOK_MS)) {
     const init = initIn(pidFile)
     if (init !== undefined) return void killDirectly({ pid: init, startTime: '' })
@@ -246,7 +246,7 @@ function firstProcess({ idFile, pidFile }: ContainerOrder): Pick<Attempt, 'id' |
 const GLANCE_MS = 2
 
 /** Polls `look` until `over` settles. Undefined when `look` never returned a value. */
-async function firstOf<T>(over: Promise<unknown>, look: () => T | undefined): Promise<T | undefined> {
+async function pollUntil<T>(over: Promise<unknown>, look: () => T | undefined): Promise<T | undefined> {
   let isOver: boolean = false
   const end = over.finally(() => {
     isOver = true
@@ -308,7 +308,7 @@ async function labelled(
 }
 
 /** For an engine client that was killed before it reported what its daemon made. */
-async function removeOwn(engine: Engine, name: string): Promise<void> {
+async function removeUnreported(engine: Engine, name: string): Promise<void> {
   const { id, label } = await labelled(engine, name)
   if (label === supervisorLabel()) await removeContainer(engine, id)
 }

@@ -12,10 +12,10 @@ import { cachedFact } from './engine/fact-cache.ts'
  * Where the exec daemon and its libraries are in a container. The name is random, so no image can know it. It is in the
  * root directory, where an image cannot put a link. Any other path could lead to a program of the project.
  */
-export const DAEMON_PLACE = `/.pen-${crypto.getRandomValues(new Uint8Array(8)).toHex()}`
-const PROGRAM = `${DAEMON_PLACE}/pen`
-const LOADER = `${DAEMON_PLACE}/loader`
-const LIBRARIES = `${DAEMON_PLACE}/lib`
+export const DAEMON_DIRECTORY = `/.pen-${crypto.getRandomValues(new Uint8Array(8)).toHex()}`
+const PROGRAM = `${DAEMON_DIRECTORY}/pen`
+const LOADER = `${DAEMON_DIRECTORY}/loader`
+const LIBRARIES = `${DAEMON_DIRECTORY}/lib`
 
 export interface GuestProgram {
   /** Files of the host and their paths inside. The program itself is the first. */

@@ -15,7 +15,7 @@ import type { NamespaceMounts } from '../mounts/live-mounts.ts'
 import type { MountOrder } from '../mounts/mount-orders.ts'
 import { restrictsTools } from '../programs/survey.ts'
 import type { Bind } from './arguments.ts'
-import { DAEMON_PLACE } from './guest-program.ts'
+import { DAEMON_DIRECTORY } from './guest-program.ts'
 import { mountPoints } from './verify-mounts.ts'
 
 export interface HeldTools {
@@ -73,7 +73,9 @@ export async function holdTools(held: ToolsToHold): Promise<HeldTools> {
 
 /** Each with all mounts below it. Not the image's own tree, which is read-only, and not the exec daemon's directory. */
 function noexec(init: number): MountOrder[] {
-  const points = [...new Set(mountPoints(init))].filter(path => path !== '/' && !isWithin(path, DAEMON_PLACE))
+  const points = [...new Set(mountPoints(init))].filter(
+    path => path !== '/' && !isWithin(path, DAEMON_DIRECTORY),
+  )
   const outermost = points.filter(path => !points.some(other => other !== path && isWithin(path, other)))
   return [
     ...outermost.map(path => ({ ...ANY_FILE, how: 'noexec', below: true, path }) as const),

@@ -8,16 +8,16 @@ import { dirname } from '../../base/posix-path.ts'
 import { cgroupName, ownerOf, runOf } from '../../limits/cgroup-name.ts'
 import { INSIDE, PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { Bind } from './arguments.ts'
-import { DAEMON_PLACE } from './guest-program.ts'
+import { DAEMON_DIRECTORY } from './guest-program.ts'
 
 /** The exec daemon connects to it once. Then it is removed. */
-export const DAEMON_SOCKET = `${DAEMON_PLACE}/daemon`
+export const DAEMON_SOCKET = `${DAEMON_DIRECTORY}/daemon`
 /**
  * Used before that, when the supervisor may not inspect root's processes. The exec daemon sends its namespaces here.
  */
-export const SHOWN_SOCKET = `${DAEMON_PLACE}/shown`
+export const SHOWN_SOCKET = `${DAEMON_DIRECTORY}/shown`
 /** An empty file without permissions. Denied files are covered with it. */
-export const EMPTY_FILE_PLACE = `${DAEMON_PLACE}/nothing`
+export const CONTAINER_EMPTY_FILE = `${DAEMON_DIRECTORY}/nothing`
 
 export interface InsideDirectory {
   /** The host's directory that the container sees at `INSIDE`. */
@@ -34,14 +34,14 @@ export interface InsideDirectory {
    */
   readonly abandoned: readonly string[]
   /** A directory for the root helper, which runs in another container. The sandbox does not see it. */
-  makeHelperPlace(): Pick<InsideDirectory, 'shown' | 'binds' | 'idFile' | 'pidFile'>
+  makeHelperDirectory(): Pick<InsideDirectory, 'shown' | 'binds' | 'idFile' | 'pidFile'>
   remove(): void
 }
 
 export interface InsideOptions {
   readonly stateDir: string
   readonly run: string
-  /** pen's binary is the first. They are mounted below `DAEMON_PLACE`, where the mount points must exist. */
+  /** pen's binary is the first. They are mounted below `DAEMON_DIRECTORY`, where the mount points must exist. */
   readonly program: readonly [Bind, ...Bind[]]
   /** Files to mount over the image's. */
   readonly files: readonly { readonly at: string; readonly text: string }[]
@@ -51,17 +51,17 @@ export interface InsideOptions {
 const PRELOAD = { at: '/etc/ld.so.preload', text: '' }
 
 export function makeInside({ stateDir, run, program, files }: InsideOptions): InsideDirectory {
-  const all = placeOf(stateDir)
+  const all = containersDirectory(stateDir)
   mkdirSync(all, { recursive: true, mode: 0o700 })
   const abandoned = orphanDirectories(stateDir, { remove: true }).flatMap(name => runOf(name) ?? [])
   const dir = `${all}/${cgroupName(run)}`
   const inside = `${dir}/inside`
   const hostPath = (at: string): string => within(inside, at)
   // Uids of the container may enter these. The directories above are closed to them.
-  const shown = forEverybody(() => {
+  const shown = withPublicModes(() => {
     mkdirSync(dir)
-    makePlaces(inside, program)
-    writeFileSync(hostPath(EMPTY_FILE_PLACE), '', { mode: 0o000 })
+    makeMountPoints(inside, program)
+    writeFileSync(hostPath(CONTAINER_EMPTY_FILE), '', { mode: 0o000 })
     return [...files, PRELOAD].map(({ at, text }, i): Bind => {
       const from = `${dir}/file-${i}`
       writeFileSync(from, text)
@@ -71,7 +71,7 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
   return {
     shown: inside,
     binds: [
-      ...[INSIDE, DAEMON_PLACE].map((at): Bind => ({ from: inside, at, mode: 'ro' })),
+      ...[INSIDE, DAEMON_DIRECTORY].map((at): Bind => ({ from: inside, at, mode: 'ro' })),
       // The path at which commands find pen.
       { ...program[0], at: PEN_INSIDE },
       ...program,
@@ -82,12 +82,12 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
     socket: hostPath(DAEMON_SOCKET),
     shownSocket: hostPath(SHOWN_SOCKET),
     abandoned,
-    makeHelperPlace: () => {
+    makeHelperDirectory: () => {
       const place = `${dir}/helper`
-      forEverybody(() => makePlaces(place, program))
+      withPublicModes(() => makeMountPoints(place, program))
       return {
         shown: place,
-        binds: [{ from: place, at: DAEMON_PLACE, mode: 'ro' }, ...program, ...shown.slice(-1)],
+        binds: [{ from: place, at: DAEMON_DIRECTORY, mode: 'ro' }, ...program, ...shown.slice(-1)],
         idFile: `${dir}/helper-id`,
         pidFile: `${dir}/helper-pid`,
       }
@@ -96,19 +96,19 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
   }
 }
 
-const within = (dir: string, at: string): string => `${dir}${at.slice(DAEMON_PLACE.length)}`
+const within = (dir: string, at: string): string => `${dir}${at.slice(DAEMON_DIRECTORY.length)}`
 
 /** Makes a directory with mount points for the program and its libraries. */
-function makePlaces(dir: string, program: InsideOptions['program']): void {
+function makeMountPoints(dir: string, program: InsideOptions['program']): void {
   mkdirSync(dir)
   for (const { at } of program) {
-    if (dirname(at) !== DAEMON_PLACE) mkdirSync(within(dir, dirname(at)), { recursive: true })
+    if (dirname(at) !== DAEMON_DIRECTORY) mkdirSync(within(dir, dirname(at)), { recursive: true })
     writeFileSync(within(dir, at), '')
   }
 }
 
 /** Makes files that every user may read and only pen may write, regardless of the user's umask. */
-function forEverybody<T>(make: () => T): T {
+function withPublicModes<T>(make: () => T): T {
   const own = process.umask(0o022)
   try {
     return make()
@@ -117,11 +117,11 @@ function forEverybody<T>(make: () => T): T {
   }
 }
 
-const placeOf = (stateDir: string): string => `${stateDir}/containers`
+const containersDirectory = (stateDir: string): string => `${stateDir}/containers`
 
 /** The names of directories whose pen was killed. */
 export function orphanDirectories(stateDir: string, { remove }: { readonly remove: boolean }): string[] {
-  const all = placeOf(stateDir)
+  const all = containersDirectory(stateDir)
   if (!existsSync(all)) return []
   const left = readdirSync(all).filter(name => {
     const owner = ownerOf(name)

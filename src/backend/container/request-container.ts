@@ -47,31 +47,31 @@ export interface ContainerRequest {
   /** For an order to `create`: resolves when the container may start. */
   readonly release?: Release | undefined
   /** Runs when everything is prepared, just before the request. */
-  readonly before?: ((ready: PreparedContainer) => void) | undefined
+  readonly before?: ((prepared: PreparedContainer) => void) | undefined
 }
 
 export async function requestContainer({
   runtimes,
   release,
   before,
-  ...asked
+  ...request
 }: ContainerRequest): Promise<RequestedContainer> {
   const undo = new UndoStack()
   try {
-    const ready = prepareContainer(asked, undo)
-    before?.(ready)
-    const { engine, shows } = asked.shape
-    const left = removeOrphans(
+    const prepared = prepareContainer(request, undo)
+    before?.(prepared)
+    const { engine, shows } = request.shape
+    const removal = removeOrphans(
       engine,
-      ready.inside.abandoned.flatMap(run => [
-        nameOf(asked.sandbox, run),
-        `${nameOf(asked.sandbox, run)}-helper`,
+      prepared.inside.abandoned.flatMap(run => [
+        nameOf(request.sandbox, run),
+        `${nameOf(request.sandbox, run)}-helper`,
       ]),
     )
     // A failure is reported when the stack unwinds.
-    left.catch(() => undefined)
-    undo.push('containers of earlier runs', () => left)
-    const pending = Container.run(engine, ready.order, runtimes, ready.fallbackName, {
+    removal.catch(() => undefined)
+    undo.push('containers of earlier runs', () => removal)
+    const pending = Container.run(engine, prepared.order, runtimes, prepared.fallbackName, {
       release,
       ...(shows && { killer: cannotKill }),
     })
@@ -79,7 +79,7 @@ export async function requestContainer({
       const container = await pending.catch(() => undefined)
       await container?.end()
     })
-    return { ...ready, pending, disarm }
+    return { ...prepared, pending, disarm }
   } catch (error) {
     await undo.unwind()
     throw error

@@ -9,7 +9,7 @@ import type { Container } from './container.ts'
 import { goferOf } from './engine/gvisor.ts'
 import type { GuestProgram } from './guest-program.ts'
 import { type HeldTools, holdTools } from './hold-tools.ts'
-import { EMPTY_FILE_PLACE } from './inside-directory.ts'
+import { CONTAINER_EMPTY_FILE } from './inside-directory.ts'
 import { type OwnedTrees, ownedTrees } from './owned-trees.ts'
 import type { PlanMounts } from './plan-mounts.ts'
 import { type RequestedContainer, targetsOf } from './request-container.ts'
@@ -54,7 +54,7 @@ export class SetUp {
     const { gvisor } = machine
     const entrance = () => (gvisor ? goferOf(container.init) : container.init)
     const live = new NamespaceMounts(entrance, {
-      emptyFile: EMPTY_FILE_PLACE,
+      emptyFile: CONTAINER_EMPTY_FILE,
       ids: 'many',
       ...(reached !== undefined && { by: { helper: reached.helper, entrance: reached } }),
     })

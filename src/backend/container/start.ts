@@ -52,7 +52,9 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
     const connected = container.whileAlive(requested.daemon.connected)
     connected.catch(() => undefined)
     const completing = setUp.complete(container, reached, () => release?.resolve(true))
-    const { held, live } = await container.whileAlive(reached?.helper.whileThere(completing) ?? completing)
+    const { held, live } = await container.whileAlive(
+      reached?.helper.whileConnected(completing) ?? completing,
+    )
     requested.disarm()
     remember()
     return runningContainer({

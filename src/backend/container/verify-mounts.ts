@@ -33,8 +33,8 @@ export async function verifyMounts({ init, mounts, plan, own, user, trees }: Mou
   const host = openSync('/', O_PATH | constants.O_DIRECTORY)
   try {
     const orders: MountOrder[] = [
-      { ...there(host, own.from), how: 'restrict', mode: 'ro', path: own.at },
-      ...(trees === undefined ? restrictions(init, plan.binds, host) : placings(plan.binds, host)),
+      { ...identityOf(host, own.from), how: 'restrict', mode: 'ro', path: own.at },
+      ...(trees === undefined ? restrictOrders(init, plan.binds, host) : placeOrders(plan.binds, host)),
       ...plan.holds.map((hold): MountOrder => holdOrder(host, hold)),
       ...plan.userDirectories.map((path): MountOrder => ({ ...ANY_FILE, how: 'chown', path, ...user })),
     ]
@@ -50,10 +50,10 @@ export async function verifyMounts({ init, mounts, plan, own, user, trees }: Mou
 }
 
 /** The engine's mounts, and the host's mounts below them, get nosuid and nodev. */
-function restrictions(init: number, binds: readonly Bind[], host: number): MountOrder[] {
+function restrictOrders(init: number, binds: readonly Bind[], host: number): MountOrder[] {
   const own = binds.map(
     (bind): MountOrder => ({
-      ...there(host, bind.from),
+      ...identityOf(host, bind.from),
       how: 'restrict',
       mode: bind.mode,
       path: bind.at,
@@ -67,11 +67,11 @@ function restrictions(init: number, binds: readonly Bind[], host: number): Mount
   return [...own, ...below]
 }
 
-const placings = (binds: readonly Bind[], host: number): MountOrder[] =>
+const placeOrders = (binds: readonly Bind[], host: number): MountOrder[] =>
   binds.map(
     ({ from, at }, tree): MountOrder => ({
       // The mount around it was made just before, and hides the engine's mount in it.
-      ...there(host, onHost(at, binds) ?? from),
+      ...identityOf(host, onHost(at, binds) ?? from),
       how: 'place',
       tree,
       path: at,
@@ -79,13 +79,13 @@ const placings = (binds: readonly Bind[], host: number): MountOrder[] =>
   )
 
 function holdOrder(host: number, { how, at, from, shows = [] }: PlacedHold): MountOrder {
-  const order = { ...there(host, from), path: at }
+  const order = { ...identityOf(host, from), path: at }
   if (how !== 'cover' || shows.length === 0) return { ...order, how }
   return {
     ...order,
     how: 'cover-around',
     shows: shows.map(shown => ({
-      ...there(host, shown.from),
+      ...identityOf(host, shown.from),
       path: shown.at,
       mode: shown.byEngine ? undefined : shown.mode,
     })),
@@ -93,7 +93,7 @@ function holdOrder(host: number, { how, at, from, shows = [] }: PlacedHold): Mou
 }
 
 /** Follows no link. */
-function there(host: number, path: string): { dev: string; ino: string } {
+function identityOf(host: number, path: string): { dev: string; ino: string } {
   const found = findBeneath(host, path, ({ dev, ino, kind }) => ({ dev, ino, kind }))
   if (found === undefined || found.kind === 'link') throw mountDiffers(path, undefined)
   return { dev: String(found.dev), ino: String(found.ino) }

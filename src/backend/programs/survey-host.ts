@@ -8,7 +8,7 @@ import { HOST_FILES } from './files.ts'
 import { NO_TOOL_FACTS, restrictsTools, surveyTools } from './survey.ts'
 
 /** Limit of directories. Ordinary systems have a few hundred. */
-const MAX_LOOKED_AT = 20_000
+const MAX_VISITED = 20_000
 
 /** The host's own programs. Does nothing unless the policy restricts tools. */
 export function surveyHostTools(
@@ -18,11 +18,11 @@ export function surveyHostTools(
   path: readonly string[],
 ): ToolFacts {
   if (!restrictsTools(tools)) return NO_TOOL_FACTS
-  const budget = { left: MAX_LOOKED_AT }
+  const budget = { left: MAX_VISITED }
   const directories = findProgramDirectories(HOST_FILES, system, budget)
   if (budget.left < 0)
     throw new PenError('BACKEND', {
-      what: `this system has more than ${MAX_LOOKED_AT} directories that may hold programs, and pen cannot hide what it did not survey`,
+      what: `this system has more than ${MAX_VISITED} directories that may hold programs, and pen cannot hide what it did not survey`,
       hint: 'use a container, whose programs are its image’s: --backend podman; or restrict no tools',
     })
   const search = [...path, ...SYSTEM_PATH]

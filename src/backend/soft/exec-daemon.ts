@@ -11,16 +11,16 @@ import type { ExecOrder, ExecOutput, Execution, Running, StartOptions } from '..
 import { FileCall } from './file-call.ts'
 import { limitsOf } from './gate/exec.ts'
 import { ActionFailed, Gate, Refused } from './gate/gate.ts'
-import type { PrivatePlaces } from './private-places.ts'
+import type { PrivateDirectories } from './private-directories.ts'
 import { type SoftDaemon, startSoftDaemon } from './soft-daemon.ts'
 
 /** Room for other processes of the user, who may start some while the sandbox runs for hours. */
-const OTHERS = 2048
+const OTHER_PROCESSES = 2048
 
 export async function startExecDaemon(
   plan: Plan,
   { placement, rules }: StartOptions,
-  places: PrivatePlaces,
+  places: PrivateDirectories,
   env: Readonly<Record<string, string>>,
 ): Promise<Running> {
   const daemon = await startSoftDaemon({
@@ -29,7 +29,7 @@ export async function startExecDaemon(
     env: placement.env,
     joinFds: placement.joinFds,
     variables: env,
-    limits: limitsOf(rules.policy, plan.runAs, plan.limits.wall, OTHERS),
+    limits: limitsOf(rules.policy, plan.runAs, plan.limits.wall, OTHER_PROCESSES),
   })
   const gate = Promise.withResolvers<Gate>()
   // `ready` reports the failure.

@@ -86,7 +86,7 @@ export class FileCall implements Execution {
         const { from, length } = order
         const { bytes, truncated } = await this.#gate.read(path, { from, maxBytes: length })
         // The policy's limit cut the file. The caller must not take it for the whole.
-        if (truncated && bytes.length < length) throw tooLong(path)
+        if (truncated && bytes.length < length) throw fileTooLong(path)
         for (let at = 0; at < bytes.length && !this.#isKilled; at += PIECE)
           await this.#output('stdout', bytes.subarray(at, at + PIECE))
         break
@@ -94,7 +94,7 @@ export class FileCall implements Execution {
       case 'write':
         await this.#whole.promise
         if (this.#isKilled) return
-        if (this.#size > MAX_WRITTEN) throw tooLong(path)
+        if (this.#size > MAX_WRITTEN) throw fileTooLong(path)
         await this.#gate.write(path, Buffer.concat(this.#input), order.executable)
         break
       case 'delete':
@@ -133,7 +133,7 @@ export class FileCall implements Execution {
         const bytes = pattern === '' ? new Uint8Array() : next.value.read()
         if (bytes === undefined) continue
         if (bytes === 'too long') {
-          await this.#say('stdout', { tooLong: next.value.path })
+          await this.#say('stdout', { fileTooLong: next.value.path })
           continue
         }
         const head = Buffer.from(`${JSON.stringify({ path: next.value.path, size: bytes.length })}\n`)
@@ -167,7 +167,7 @@ function mayMatch(path: string, name: string): boolean {
   return ending === undefined || path.endsWith(ending)
 }
 
-const tooLong = (at: string): ActionFailed =>
+const fileTooLong = (at: string): ActionFailed =>
   new ActionFailed('EFBIG', { what: 'it is too long', at, hint: 'read or write it in parts' })
 
 /** The failure in the format of pen's file tool. A refusal adds its reason and fix. Undefined for a bug of pen. */

@@ -13,8 +13,8 @@ import type { ExecOrder, ExecOutput, Execution } from '../backend.ts'
 import { DaemonLink } from '../daemon-link.ts'
 import { adoptDaemonSocket } from '../daemon-socket.ts'
 import { relayOutput } from '../process/exec-daemon.ts'
-import { keepLeftovers } from './gate/leftovers.ts'
 import type { ProcessLimits } from './gate/order.ts'
+import { trackOrphans } from './gate/orphans.ts'
 import { type SupervisedOptions, startSupervised } from './gate/supervised.ts'
 
 export interface SoftDaemonOptions extends Omit<SupervisedOptions, 'stdio'> {
@@ -35,7 +35,7 @@ export interface SoftDaemon {
 }
 
 export async function startSoftDaemon(options: SoftDaemonOptions): Promise<SoftDaemon> {
-  const endLeftovers = keepLeftovers()
+  const endOrphans = trackOrphans()
   const [ours, theirs] = socketPair()
   const [errors, errorWriter] = pipe()
   const supervised = startSupervised({ ...options, stdio: [theirs, 'ignore', errorWriter] })
@@ -66,12 +66,12 @@ export async function startSoftDaemon(options: SoftDaemonOptions): Promise<SoftD
   }
   const ended = supervised.ended.then(async () => {
     link.close()
-    await endLeftovers()
+    await endOrphans()
   })
   return {
     pid,
     ready: link.ready,
-    exec: (order, output) => withLeftovers(link.exec(order, output)),
+    exec: (order, output) => withOrphans(link.exec(order, output)),
     signal: name => link.signal(name),
     kill,
     ended,
@@ -79,7 +79,7 @@ export async function startSoftDaemon(options: SoftDaemonOptions): Promise<SoftD
 }
 
 /** A command's end also ends the processes that it left behind. Nothing else contains them here. */
-function withLeftovers(execution: Execution): Execution {
+function withOrphans(execution: Execution): Execution {
   void execution.ended.then(({ kind }) => {
     if (kind === 'exit' || kind === 'signal') execution.kill()
   })

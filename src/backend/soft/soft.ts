@@ -10,9 +10,9 @@ import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, Running, StartOptions } from '../backend.ts'
 import { capabilities } from './capabilities.ts'
 import { allowProgram, exitCodeOf, limitsOf } from './gate/exec.ts'
-import { keepLeftovers } from './gate/leftovers.ts'
+import { trackOrphans } from './gate/orphans.ts'
 import { startSupervised } from './gate/supervised.ts'
-import { makePrivatePlaces, type PrivatePlaces } from './private-places.ts'
+import { makePrivateDirectories, type PrivateDirectories } from './private-directories.ts'
 
 export const softBackend: Backend = {
   name: 'soft',
@@ -28,7 +28,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
       what: 'no command may run as root',
       hint: 'set user to an ordinary one, or leave it out',
     })
-  const places = makePrivatePlaces(options.sandbox.stateDir, identity, plan.gitIdentity)
+  const places = makePrivateDirectories(options.sandbox.stateDir, identity, plan.gitIdentity)
   const env = {
     ...Object.fromEntries(plan.env.map(({ name, value }) => [name, value])),
     HOME: places.home,
@@ -48,7 +48,7 @@ async function supervise(
   plan: Plan,
   options: StartOptions,
   identity: { readonly uid: number; readonly gid: number } | undefined,
-  places: PrivatePlaces,
+  places: PrivateDirectories,
   env: Record<string, string>,
 ): Promise<Running> {
   const { placement, rules } = options
@@ -56,7 +56,7 @@ async function supervise(
     process.platform === 'linux'
       ? (await import('../process/stdio.ts')).crossStdio(options.stdio, identity)
       : undefined
-  const endLeftovers = keepLeftovers()
+  const endOrphans = trackOrphans()
   const supervised = startSupervised({
     stdio: crossing?.stdio ?? options.stdio,
     identity,
@@ -69,7 +69,7 @@ async function supervise(
   let record: AuditSink['record'] | undefined
   let killed = false
   const ended = supervised.ended.then(async ({ ending, survivors: seen }): Promise<Ending> => {
-    const survivors = Math.max(seen, await endLeftovers())
+    const survivors = Math.max(seen, await endOrphans())
     await crossing?.drained()
     places.remove()
     const exitCode = killed ? 128 + 9 : exitCodeOf(ending)

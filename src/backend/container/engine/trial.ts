@@ -23,14 +23,14 @@ export interface Trial {
 }
 
 /** A program of the host and its arguments. */
-export interface Tried {
+export interface TrialOptions {
   readonly tool: string
   readonly words: readonly string[]
   /** Use gVisor, with pen's flags. */
   readonly gvisor: boolean
 }
 
-const NOTHING_DONE: Tried = { tool: 'true', words: [], gvisor: false }
+const NOTHING_DONE: TrialOptions = { tool: 'true', words: [], gvisor: false }
 
 /** `scratch` is a directory of the caller. It is empty again afterwards. */
 export async function tryPodman(

@@ -2,7 +2,6 @@
  * How an ordinary user's pen reaches a container of root's Docker daemon. It uses the root helper, and descriptors of
  * the container's namespaces that the exec daemon sends before it accepts orders.
  */
-
 import { closeSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
 import { listenForDescriptors } from '../../../base/kernel/descriptor-socket.ts'
@@ -28,9 +27,9 @@ export class PendingAccess {
   }
 
   /** Starts the root helper, just before the container is requested. */
-  begin(ready: PreparedContainer): void {
-    this.#shown = awaitNamespaces(ready.inside.shownSocket, ready.daemon, ready.undo)
-    this.#helper = startRootHelper({ ...this.#options, ...ready })
+  begin(prepared: PreparedContainer): void {
+    this.#shown = awaitNamespaces(prepared.inside.shownSocket, prepared.daemon, prepared.undo)
+    this.#helper = startRootHelper({ ...this.#options, ...prepared })
     this.#helper.catch(() => undefined)
   }
 

@@ -37,7 +37,8 @@ const fileOf = (cacheDir: string): string => `${cacheDir}/docker-helper`
 
 async function make(engine: Engine, cacheDir: string): Promise<string> {
   const id =
-    (await found(engine)) ?? (await runEngine(engine, ['import', '-', NAME], { input: EMPTY_ARCHIVE })).trim()
+    (await findImage(engine)) ??
+    (await runEngine(engine, ['import', '-', NAME], { input: EMPTY_ARCHIVE })).trim()
   if (!ID.test(id)) throw new PenError('BACKEND', { what: 'the engine did not report which image it made' })
   mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
   writeFileAtomically(fileOf(cacheDir), id)
@@ -45,7 +46,7 @@ async function make(engine: Engine, cacheDir: string): Promise<string> {
 }
 
 /** Finds the image of another pen or user. Any image can have this name, so its contents are checked. */
-async function found(engine: Engine): Promise<string | undefined> {
+async function findImage(engine: Engine): Promise<string | undefined> {
   const format = '{{.Id}} {{json .RootFS.Layers}} {{json .Config}}'
   const { code, stdout } = await tryEngine(engine, ['image', 'inspect', '--format', format, NAME])
   const [, id, layers, settings = ''] = /^(\S+) (\S+) (.*)$/.exec(stdout.trim()) ?? []

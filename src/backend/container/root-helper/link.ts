@@ -89,7 +89,7 @@ export class RootHelperLink implements RootHelper {
     const mounts = openSync('/proc/self/ns/mnt', 'r')
     const root = openSync('/', O_PATH | constants.O_DIRECTORY)
     try {
-      await this.#ask({ do: 'enter-host' }, [mounts, root])
+      await this.#request({ do: 'enter-host' }, [mounts, root])
     } finally {
       for (const fd of [mounts, root]) closeSync(fd)
     }
@@ -99,26 +99,26 @@ export class RootHelperLink implements RootHelper {
     argv: readonly string[],
     { descriptors, input = '', timeoutMs }: Parameters<RootHelper['run']>[1],
   ): Promise<DescriptorRan> {
-    return (await this.#ask({ do: 'run', argv, input, timeoutMs }, descriptors)) as DescriptorRan
+    return (await this.#request({ do: 'run', argv, input, timeoutMs }, descriptors)) as DescriptorRan
   }
 
   async listRefused(socket: number): Promise<unknown> {
-    return await this.#ask({ do: 'list-refused' }, [socket])
+    return await this.#request({ do: 'list-refused' }, [socket])
   }
 
   async boundProcesses(pid: number, pids: number): Promise<void> {
-    await this.#ask({ do: 'bound-processes', pid, pids })
+    await this.#request({ do: 'bound-processes', pid, pids })
   }
 
   /** False when the helper is gone. */
   kill({ pid, startTime }: ProcessIdentity): boolean {
     if (this.#life === 'closed') return false
-    this.#ask({ do: 'kill', pid, startTime }).catch(() => undefined)
+    this.#request({ do: 'kill', pid, startTime }).catch(() => undefined)
     return true
   }
 
   /** Waits for `awaited`, and rejects when the helper ends first. */
-  async whileThere<T>(awaited: Promise<T>): Promise<T> {
+  async whileConnected<T>(awaited: Promise<T>): Promise<T> {
     return await Promise.race([this.closed.then(() => Promise.reject(lostRootHelper())), awaited])
   }
 
@@ -134,7 +134,7 @@ export class RootHelperLink implements RootHelper {
     this.#closure.resolve()
   }
 
-  async #ask(order: RootHelperOrder, descriptors: readonly number[] = []): Promise<unknown> {
+  async #request(order: RootHelperOrder, descriptors: readonly number[] = []): Promise<unknown> {
     if (this.#life === 'closed') throw failure(order, 'it ended')
     const channel = ++this.#channels
     const { promise, resolve } = Promise.withResolvers<RootHelperAnswer>()

@@ -11,7 +11,7 @@ import { type Bind, type ContainerOrder, ROOT_HELPER_CAPABILITIES } from '../arg
 import { Container, cannotKill } from '../container.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { RuntimeChoice } from '../engine/runtimes.ts'
-import { DAEMON_PLACE, type GuestProgram } from '../guest-program.ts'
+import { DAEMON_DIRECTORY, type GuestProgram } from '../guest-program.ts'
 import type { InsideDirectory } from '../inside-directory.ts'
 import { withRootHelperImage } from './image.ts'
 import { listenForRootHelper, type RootHelperLink } from './link.ts'
@@ -54,7 +54,7 @@ export function refuseWritableProgram({ binds }: GuestProgram, granted: readonly
  */
 export async function startRootHelper(options: RootHelperOptions): Promise<RootHelperLink> {
   const { engine, inside, program, order: sandbox, fallbackName, runtimes, cacheDir, undo } = options
-  const { shown, binds, idFile, pidFile } = inside.makeHelperPlace()
+  const { shown, binds, idFile, pidFile } = inside.makeHelperDirectory()
   const listener = listenForRootHelper(shown)
   undo.push('the root helper’s sockets', () => listener.close())
   const order: Omit<ContainerOrder, 'runtime' | 'image'> = {
@@ -71,7 +71,7 @@ export async function startRootHelper(options: RootHelperOptions): Promise<RootH
     binds,
     idFile,
     pidFile,
-    argv: [...program.words, ROOT_HELPER_MODE, DAEMON_PLACE],
+    argv: [...program.words, ROOT_HELPER_MODE, DAEMON_DIRECTORY],
   }
   const starting = withRootHelperImage(engine, cacheDir, image =>
     Container.run(engine, { ...order, image }, runtimes, order.name, { killer: cannotKill }),

@@ -100,7 +100,7 @@ function checkedVariables(env: Readonly<Record<string, string>>): Readonly<Recor
 }
 
 /** Threads that pen's supervise process may still start. */
-const SUPERVISOR = 32
+const SUPERVISE_THREADS = 32
 
 /** CPU time is limited too, because a wall-clock limit allows many programs to run at once. */
 export function limitsOf(
@@ -108,7 +108,7 @@ export function limitsOf(
   runAs: 'self' | { readonly uid: number },
   timeMs: number,
   /** Room for other processes of the user. They must not use up the sandbox's share. */
-  others = 0,
+  otherProcesses = 0,
 ): ProcessLimits {
   const uid = runAs === 'self' ? (process.getuid?.() ?? 0) : runAs.uid
   const now = countProcesses(uid)
@@ -116,7 +116,7 @@ export function limitsOf(
     files: limits.files,
     cpu: Math.ceil((timeMs / 1000) * Math.ceil(limits.cpus)) + 1,
     fileSize: limits.disk,
-    processes: now === undefined ? undefined : now + limits.pids + SUPERVISOR + others,
+    processes: now === undefined ? undefined : now + limits.pids + SUPERVISE_THREADS + otherProcesses,
   }
 }
 

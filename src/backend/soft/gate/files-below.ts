@@ -91,7 +91,7 @@ const absent = (at: string): ActionFailed =>
 
 /** Undefined when it is another kind of file by now, or closed to the user that root acts for. */
 function entered(files: GateFiles, parent: Directory, name: string): Directory | undefined {
-  return orNothing(() => {
+  return unlessRefused(() => {
     const directory = parent.enter(name)
     try {
       files.requireOwn('read', directory.path, directory.stats())
@@ -110,7 +110,7 @@ function contentOf(
   name: string,
   most: number,
 ): Uint8Array | 'too long' | undefined {
-  return orNothing(() => {
+  return unlessRefused(() => {
     const fd = parent.openFile(name, constants.O_RDONLY)
     try {
       const stats = fstatSync(fd, { bigint: true })
@@ -126,7 +126,7 @@ function contentOf(
 }
 
 /** A refusal is already recorded. A file that the kernel refuses is skipped. */
-function orNothing<T>(act: () => T): T | undefined {
+function unlessRefused<T>(act: () => T): T | undefined {
   try {
     return act()
   } catch (error) {

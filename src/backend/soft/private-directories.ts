@@ -4,7 +4,7 @@ import { removeTree } from '../../base/beneath/remove-tree.ts'
 import { startTimeOf } from '../../base/kernel/processes.ts'
 import { reportCleanupFailure } from '../../base/undo.ts'
 
-export interface PrivatePlaces {
+export interface PrivateDirectories {
   readonly home: string
   readonly scratch: string
   remove(): void
@@ -17,7 +17,11 @@ const baseOf = (stateDir: string, identity: Identity): string =>
   identity === undefined ? `${stateDir}/soft` : '/tmp'
 
 /** `gitConfig` is the home's first file. */
-export function makePrivatePlaces(stateDir: string, identity: Identity, gitConfig?: string): PrivatePlaces {
+export function makePrivateDirectories(
+  stateDir: string,
+  identity: Identity,
+  gitConfig?: string,
+): PrivateDirectories {
   const base = baseOf(stateDir, identity)
   mkdirSync(base, { recursive: true, mode: 0o700 })
   sweep(base)
