@@ -3,6 +3,8 @@
  * write them.
  */
 import { existsSync } from 'node:fs'
+import { otherPathsOf } from './bind-mounts.ts'
+import { readKernelFile } from './kernel/kernel-file.ts'
 import { ownProgram } from './own-program.ts'
 import { dirname } from './posix-path.ts'
 import { readRegularFile } from './regular-file.ts'
@@ -46,7 +48,10 @@ export function penPlaces(workspace: string): PenPlaces {
   }
   const installed = `${workspace}/node_modules/pen`
   if (existsSync(`${installed}/dist/pen`)) add(installed, true)
-  return { all: [...all], run: [...run] }
+  const mounts = readKernelFile('/proc/self/mountinfo', 'utf8')
+  const withOthers = (paths: Iterable<string>): string[] =>
+    [...paths].flatMap(path => [path, ...otherPathsOf(path, mounts)])
+  return { all: withOthers(all), run: withOthers(run) }
 }
 
 /** The package of one of pen's files; undefined for a file that was copied out of it. @internal */

@@ -6,7 +6,7 @@ import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, linkSync, lstatSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
 import { GAPS } from '../soft/soft-box.ts'
 import { install, usePackage } from './installed-package.ts'
@@ -114,6 +114,45 @@ onGrounds(PROCESS.slice(-1), 'P20 where pen itself cannot be held, nothing start
   refused({}, 'hard links')
   rmSync(second)
   expect(drive(place, { policy: { files: { read: ['./node_modules'] } } }, ['true']).done).toEqual([0])
+})
+
+const BOUND = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+
+/** Only root can make a bind mount. */
+const BINDING = process.getuid?.() === 0 ? PROCESS.slice(-1) : []
+
+onGrounds(BINDING, 'P2 P16 a bind mount in the project does not open pen itself', async place => {
+  place.configure({ network: { offline: true } })
+  const tools = join(place.home, 'tools')
+  install(place, tools)
+  const own = join(tools, 'node_modules/pen')
+  const vendor = dirname(place.file('vendor/.keep', ''))
+  const free = dirname(place.file(join(tools, 'free/file'), ''))
+  const run = (source: string, line: string) =>
+    spawnSync(
+      'unshare',
+      [
+        '--mount',
+        'sh',
+        '-c',
+        BOUND,
+        'sh',
+        source,
+        vendor,
+        ...place.argv(join(own, 'dist/pen'), 'run', '--', 'sh', '-c', line),
+      ],
+      { cwd: place.project, env: place.env, encoding: 'utf8', timeout: 120_000 },
+    ).status
+  const before = readFileSync(join(own, 'package.json'), 'utf8')
+  expect(run(own, 'echo x >> vendor/package.json || mv vendor/dist/pen vendor/dist/moved')).not.toBe(0)
+  expect(run(join(own, 'dist'), 'mv vendor/pen vendor/moved || mv vendor moved')).not.toBe(0)
+  expect([readFileSync(join(own, 'package.json'), 'utf8'), existsSync(join(own, 'dist/pen'))]).toEqual([
+    before,
+    true,
+  ])
+  // The same mount of another directory is writable.
+  expect(run(free, 'echo x > vendor/file')).toBe(0)
+  expect(readFileSync(join(free, 'file'), 'utf8')).toBe('x\n')
 })
 
 onGrounds(SOFT, 'P20 without kernel help pen is not started from the project that it guards', async place => {
