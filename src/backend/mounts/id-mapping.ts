@@ -88,8 +88,8 @@ export class IdMapping {
 const LAST_ID = 0xffff_fffe
 
 /**
- * What the id `to` on the disk becomes: `unmapped`, or `swapped` with `from` for a runtime that makes files as `from`
- * and then changes their owner.
+ * What the id `to` on the disk becomes. `swapped` exchanges it with `from`, for a runtime that makes files as `from` and
+ * then changes their owner.
  */
 export type TargetId = 'unmapped' | 'swapped'
 

@@ -1,6 +1,6 @@
 /**
  * For a pen that runs as root. The sandbox's processes get an ordinary uid of the host, so they have no access to what
- * root owns: `/proc/sys`, device nodes, sockets. A tree that root owns is shown through an idmapped mount: root's files
+ * root owns: `/proc/sys`, device nodes, sockets. A tree that root owns is shown through an idmapped mount. Root's files
  * appear as the sandbox's, and new files belong to root on the disk.
  *
  * The mounts are in a mount namespace of this run. No other process sees them, and they end with the last process.

@@ -33,7 +33,7 @@ export interface Case {
 
 /**
  * A test of one argument register. The kernel truncates `int` arguments to 32 bits, so `has` and `is` look only at the
- * low half: a dirty high half must not change the verdict. `only` also requires the high half to be zero.
+ * low half. A dirty high half must not change the verdict. `only` also requires the high half to be zero.
  */
 export type Test =
   | { readonly arg: Arg; readonly has: number }
