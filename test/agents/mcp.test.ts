@@ -60,7 +60,11 @@ claim(
     expect(object(said[1])).toEqual({ path: 'notes.txt', size: 9 })
     expect(object(said[2])).toMatchObject({ content: 'a needle\n', more: false })
     const path = join(place.project, 'notes.txt')
-    expect(object(said[3])).toEqual({ more: false, matches: [{ path, line: 1, text: 'a needle' }] })
+    expect(object(said[3])).toEqual({
+      more: false,
+      notSearched: [],
+      matches: [{ path, line: 1, text: 'a needle' }],
+    })
     expect(object(said[4])).toMatchObject({
       entries: expect.arrayContaining([{ name: 'notes.txt', kind: 'file', size: 9 }]),
     })

@@ -71,7 +71,7 @@ onEachEngine(
     shop.configure({ image: { pull: 'never', args: { BASE: 'registry.example.com/none:1' } } })
     const built = shop.build()
     expect([built.code, built.out]).toEqual([125, ''])
-    expect(built.err).toContain('the base image registry.example.com/none:1 is not here')
+    expect(built.err).toContain('the base image registry.example.com/none:1 is not on this machine')
     expect(built.err).toContain('pen build --pull')
   },
 )
