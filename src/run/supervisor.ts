@@ -2,33 +2,21 @@
  * The host-side owner of one running sandbox: limits, wall time, protected places and audit. Nothing inside can reach it. When it dies,
  * the guard ends the sandbox.
  */
-import { closeSync, fstatSync } from 'node:fs'
 import { version } from '../../package.json'
 import type { Audit } from '../audit/append.ts'
 import type { RefusalTally } from '../audit/refusals.ts'
 import type { Ending, Running } from '../backend/backend.ts'
-import { LIST, openDirectory, withAccess } from '../base/beneath/beneath.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel/kernel-release.ts'
 import { phase } from '../base/phases.ts'
 import { printable } from '../base/printable.ts'
-import { shellWord } from '../base/shell-word.ts'
 import type { Egress } from '../gateway/egress.ts'
 import { describeHit, isWorthReporting, type LimitHit, raiseLimit } from '../limits/limit-hit.ts'
 import type { LimitHandle } from '../limits/limits.ts'
 import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
-import { RUN_LATER } from '../policy/files/protected-places.ts'
-import { describeLostWorktrees } from '../protect/git/lost-worktrees.ts'
-import {
-  describeRepository,
-  findRepositories,
-  INDEX_UNREAD,
-  searchBudget,
-  searchUnfinished,
-} from '../protect/git/planted-repositories.ts'
-import { changedSince, describeRunLater } from '../protect/run-later.ts'
 import { type PlaceWatch, watchPlaces } from '../protect/watch-places.ts'
+import { describeProject } from './describe-project.ts'
 import type { Forwarding } from './forwarding.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { Prepared } from './prepare.ts'
@@ -131,7 +119,7 @@ export class Supervisor {
       }
       this.#lines.push(...refusals.lines())
       const exitCode = this.#exitCode(asked ?? ending, stopping, hits)
-      this.#lines.push(...this.#lastLook())
+      this.#lines.push(...describeProject(prepared, this.#began, isCommand ? 'command' : 'kept'))
       audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
       return { exitCode, lines: this.#lines }
     } finally {
@@ -292,51 +280,6 @@ export class Supervisor {
     if (stopping.reason === 'wall') return EXIT.timeout
     if (ending.kind === 'exit' && !hits.some(hit => hit.what === 'killed')) return ending.code
     return 128 + 9
-  }
-
-  /** What the run left in the project. It also works when the sandbox made the project unreadable with chmod. */
-  #lastLook(): string[] {
-    const { workspace } = this.#sandbox.prepared.plan
-    const top = openDirectory(workspace)
-    if (top === undefined) return []
-    try {
-      const mode = fstatSync(top).mode & 0o777
-      const lines = withAccess(top, LIST, () => [
-        ...this.#repositoriesFound(),
-        ...this.#lostWorktrees(),
-        ...this.#runLater(),
-      ])
-      const isLocked = (mode & 0o700) === 0
-      return isLocked
-        ? [...lines, `the top of the project is locked: chmod u+rwx ${shellWord(workspace) ?? '.'}`]
-        : lines
-    } finally {
-      closeSync(top)
-    }
-  }
-
-  #lostWorktrees(): string[] {
-    const { trees } = this.#sandbox.prepared.facts.repository
-    return describeLostWorktrees(
-      trees.map(({ path }) => path),
-      this.#began,
-    )
-  }
-
-  #runLater(): string[] {
-    return describeRunLater(changedSince(this.#sandbox.prepared.plan.workspace, RUN_LATER, this.#began))
-  }
-
-  #repositoriesFound(): string[] {
-    const { workspace } = this.#sandbox.prepared.plan
-    const { found, complete, unlisted, indexRead } = findRepositories(workspace, {
-      ...searchBudget(Date.now() - this.#began, this.#sandbox.workload === undefined ? 'command' : 'kept'),
-      since: this.#began,
-    })
-    const lines = found.flatMap(repository => describeRepository(repository) ?? [])
-    if (unlisted > 0) lines.push(`… and ${unlisted} more repositories were made during the run`)
-    if (!complete) lines.push(searchUnfinished(this.#began))
-    return indexRead ? lines : [...lines, INDEX_UNREAD]
   }
 }
 
