@@ -93,7 +93,7 @@ describe('output', () => {
     expect(stderr).toStartWith('pen: STATE: could not write to stdout (ENOSPC)\n')
   })
 
-  test('a failure that cannot be told still has its exit code', async () => {
+  test('a failure that cannot be printed still has its exit code', async () => {
     expect((await shell('pen nope 2> /dev/full; echo $?')).stdout).toBe('2\n')
   })
 })

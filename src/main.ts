@@ -9,7 +9,7 @@ const context = { env: process.env, terminal: openTerminal(process.env), verbs: 
 /** The only exit. Output is written synchronously, so nothing is lost by leaving at once. */
 const exit = (code: ExitCode): never => process.exit(code)
 
-/** A failure nobody awaited: what state it left is unknown, so pen ends rather than goes on. */
+/** An unhandled rejection leaves an unknown state, so pen exits. */
 const end = (error: unknown): never => exit(fail(error, mentionsJson(argv), context))
 process.on('uncaughtException', end)
 process.on('unhandledRejection', end)
