@@ -51,6 +51,20 @@ describe('what the home leads to', () => {
     ])
   })
 
+  test('frameworks of shells, and files that installers add to a start file', () => {
+    for (const at of ['.oh-my-zsh', '.zprezto', '.fzf.bash', '.sdkman', '.cache', '.curlrc'])
+      link(at, `dot/${at.slice(1)}`)
+    link('.cargo/env', '../dot/env')
+    link('.cargo/registry', '../dot/registry')
+    expect(found()).toEqual([
+      '~/.cargo/env → dot/env',
+      '~/.fzf.bash → dot/fzf.bash',
+      '~/.oh-my-zsh → dot/oh-my-zsh',
+      '~/.sdkman → dot/sdkman',
+      '~/.zprezto → dot/zprezto',
+    ])
+  })
+
   test('links of links: each name in the project on the way, and where they end', () => {
     link('stow', 'dot')
     link('.bashrc', 'stow/current/bashrc')

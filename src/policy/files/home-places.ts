@@ -39,6 +39,7 @@ const CONFIG: HomeTree = {
   ...all(DEEP, 'mise tmux kitty alacritty wezterm ghostty kak micro jj hg gdb pip opencode plasma-workspace'),
   ...all(RUN, 'starship.toml awesome bspwm sxhkd river niri polybar waybar openbox qtile xmonad terminator'),
   ...all(RUN, 'upstart nano lf ranger yazi goose crush amp zed environment'),
+  ...all(RUN, 'user-dirs.dirs sheldon powershell atuin zellij gh lazygit'),
   fish: { ...DEEP, in: all(LIST, 'conf.d functions completions') },
   systemd: { ...DEEP, in: { user: LIST } },
   Code: { in: { User: LIST } },
@@ -49,7 +50,14 @@ const CONFIG: HomeTree = {
 /** Parts of the home that environment variables can move. */
 export const HOME_PARTS = {
   config: { in: CONFIG },
-  data: { in: { applications: RUN, 'dbus-1': LIST, systemd: { ...RUN, in: { user: LIST } } } },
+  data: {
+    in: {
+      ...all(RUN, 'applications bash-completion zinit sheldon'),
+      'dbus-1': LIST,
+      systemd: { ...RUN, in: { user: LIST } },
+      fish: { in: all(LIST, 'vendor_conf.d vendor_functions.d vendor_completions.d') },
+    },
+  },
   claude: agent(
     'settings.json settings.local.json CLAUDE.md keybindings.json',
     'hooks commands agents skills plugins output-styles',
@@ -81,7 +89,19 @@ export const HOME_TREE: HomeTree = {
     RUN,
     '.ghci .psqlrc .sqliterc .npmrc .yarnrc .yarnrc.yml .bunfig.toml .pip .m2 .mailcap .lessfilter',
   ),
-  ...all(RUN, '.claude.json .aider.conf.yml .mcp.json .nvm .pyenv .npm-global'),
+  ...all(
+    RUN,
+    '.claude.json .aider.conf.yml .mcp.json .nvm .pyenv .npm-global .rbenv .rvm .asdf .asdfrc .sdkman',
+  ),
+  // Frameworks and plugins of shells, and files that installers add to a start file.
+  ...all(
+    RUN,
+    '.oh-my-bash .bash_it .bash_functions .zprezto .zpreztorc .zim .zimrc .zinit .antigen .antidote',
+  ),
+  ...all(
+    RUN,
+    '.zplug .zsh_plugins.txt .zsh_plugins.zsh .fzf .fzf.bash .fzf.zsh .selected_editor .ipython .wgetrc',
+  ),
   ...all(
     DEEP,
     '.ssh .bashrc.d .bash.d .bash_completion.d .zshrc.d .zsh .zfunc .profile.d .tmux .vim .emacs.d .doom.d',
@@ -103,12 +123,14 @@ export const HOME_TREE: HomeTree = {
   '.factory': agent('mcp.json settings.json', 'commands droids'),
   '.copilot': agent('config.json mcp-config.json', 'agents'),
   '.agents': agent('AGENTS.md', 'skills'),
-  '.oh-my-zsh': { in: { custom: { ...LIST, in: { plugins: LIST } } } },
-  '.cargo': { in: { bin: PROGRAMS, 'config.toml': RUN } },
+  '.oh-my-zsh': { ...RUN, in: { custom: { ...LIST, in: { plugins: LIST } } } },
+  '.cargo': { in: { bin: PROGRAMS, ...all(RUN, 'env config config.toml') } },
+  '.ghcup': { in: { bin: PROGRAMS, env: RUN } },
+  '.opam': { in: { 'opam-init': RUN } },
   '.bun': { in: { bin: PROGRAMS } },
   '.deno': { in: { bin: PROGRAMS } },
   '.gradle': { in: { 'init.d': LIST } },
-  '.docker': { in: { 'config.json': RUN } },
+  '.docker': { in: { 'config.json': RUN, 'cli-plugins': LIST } },
   '.kube': { in: { config: RUN } },
   '.aws': { in: { config: RUN } },
   Library: { in: { LaunchAgents: LIST } },
