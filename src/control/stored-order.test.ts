@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startTimeOf } from '../base/kernel/processes.ts'
@@ -58,6 +58,13 @@ describe('the order of a start', () => {
       expect(() => readStoredOrder(dir)).toThrow('could be weaker')
     },
   )
+
+  test('is an error when a directory is there, and dropOrder removes it', () => {
+    mkdirSync(file)
+    expect(() => readStoredOrder(dir)).toThrow('could be weaker')
+    dropOrder(dir)
+    expect(readStoredOrder(dir)).toBeUndefined()
+  })
 })
 
 describe('flags that are added to an order', () => {

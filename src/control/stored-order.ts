@@ -26,11 +26,19 @@ const fileIn = (stateDir: string): string => `${stateDir}/${STARTED}`
 
 /** Undefined when no start is in force. Throws when the file is unreadable: a start without these flags could be weaker. */
 export function readStoredOrder(stateDir: string): StoredOrder | undefined {
-  const bytes = readRegularFile(fileIn(stateDir), { maxBytes: MAX_BYTES, owner: 'self-or-root' })
-  if (bytes === undefined) return undefined
-  const stored = parse(bytes.toString())
+  const text = read(fileIn(stateDir))
+  if (text === undefined) return undefined
+  const stored = parse(text)
   if (stored === undefined) throw unreadable(fileIn(stateDir))
   return stored.owner === null || isAlive(stored.owner) ? stored : undefined
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readRegularFile(path, { maxBytes: MAX_BYTES, owner: 'self-or-root' })?.toString()
+  } catch (error) {
+    throw error instanceof PenError ? unreadable(path) : error
+  }
 }
 
 /** Returns a function that restores the previous order. */
@@ -43,7 +51,9 @@ export function storeOrder(stateDir: string, stored: StoredOrder): () => void {
   return () => (before === undefined ? dropOrder(stateDir) : void writeFileAtomically(path, before))
 }
 
-export const dropOrder = (stateDir: string): void => rmSync(fileIn(stateDir), { force: true })
+/** Whatever is there: `pen stop` is the fix for a file that cannot be read. */
+export const dropOrder = (stateDir: string): void =>
+  rmSync(fileIn(stateDir), { force: true, recursive: true })
 
 /** The order for `pen restart`. Throws when a sandbox runs and its flags are unknown: a start without them could be weaker. */
 export async function orderForRestart(stateDir: string): Promise<SupervisorOrder | undefined> {
