@@ -5,7 +5,6 @@
 import type { Backend } from '../backend/backend.ts'
 import { type EngineName, findEngine } from '../backend/container/engine/engine.ts'
 import { chooseBackend } from '../backend/probe.ts'
-import { type ErrorCode, PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
 import { hasOwnImage } from '../image/image-for.ts'
 import { findCandidate } from '../image/recipe.ts'
@@ -23,9 +22,6 @@ export interface BackendChoice {
 /** The engine without root comes first: its containers have no power over the host. */
 const ENGINES: readonly EngineName[] = ['podman', 'docker']
 const NOTE = 'a process sandbox, with the programs of this machine; pen build makes the image for a container'
-
-/** Failures that another backend may not have. */
-const FAILURES: readonly ErrorCode[] = ['MISSING_TOOL', 'BACKEND', 'IMAGE']
 
 /** `before` is the backend of the last start; null for a new sandbox. */
 export async function chooseStayingBackend(
@@ -78,17 +74,4 @@ function isInstalled(name: EngineName): boolean {
     // The Docker daemon is on another machine, so pen does not use it.
     return false
   }
-}
-
-/** Adds the alternative to the hint of the backend's own error. */
-export function withAlternative(error: unknown, alternative: string | undefined): unknown {
-  if (alternative === undefined || !(error instanceof PenError) || !FAILURES.includes(error.code))
-    return error
-  const { code, message: what, at, hint } = error
-  return new PenError(code, {
-    what,
-    hint: hint === undefined ? alternative : `${hint}; ${alternative}`,
-    ...(at !== undefined && { at }),
-    cause: error,
-  })
 }

@@ -1,6 +1,7 @@
 /** Loads the policy, chooses a backend, surveys the host and builds the plan. It only reads: nothing is started or written. */
 import type { Backend } from '../backend/backend.ts'
 import { chooseBackend } from '../backend/probe.ts'
+import { type ErrorCode, PenError } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import { type Loaded, type LoadOptions, loadPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'
@@ -10,7 +11,7 @@ import { type GuestPath, isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { NamedDocument } from '../policy/preset-layer.ts'
 import { type Surveyed, surveyHost } from '../survey/survey.ts'
-import { type BackendChoice, chooseStayingBackend, withAlternative } from './choose-backend.ts'
+import type { BackendChoice } from './choose-backend.ts'
 import { liveState } from './live-files.ts'
 
 export interface PrepareOptions {
@@ -66,7 +67,12 @@ export async function prepare(
   const { backend, note, alternative }: BackendChoice =
     options.stays === undefined
       ? { backend: await chooseBackend(policy, { cacheDir }) }
-      : await chooseStayingBackend(policy, project, options.stays.before)
+      : // It needs the engines and the images, which `pen run` does not load.
+        await (await import('./choose-backend.ts')).chooseStayingBackend(
+          policy,
+          project,
+          options.stays.before,
+        )
   onChosen?.({ backend, policy, cacheDir })
   const capabilities = await backend.probe(cacheDir).catch((error: unknown) => {
     throw withAlternative(error, alternative)
@@ -89,4 +95,20 @@ export async function prepare(
 const ONE_USER = {
   name: 'daemon-user',
   how: 'commands run as the same user as the exec daemon: a command that kills it ends the sandbox',
+}
+
+/** Failures that another backend may not have. */
+const FAILURES: readonly ErrorCode[] = ['MISSING_TOOL', 'BACKEND', 'IMAGE']
+
+/** Adds the alternative to the hint of the backend's own error. */
+export function withAlternative(error: unknown, alternative: string | undefined): unknown {
+  if (alternative === undefined || !(error instanceof PenError) || !FAILURES.includes(error.code))
+    return error
+  const { code, message: what, at, hint } = error
+  return new PenError(code, {
+    what,
+    hint: hint === undefined ? alternative : `${hint}; ${alternative}`,
+    ...(at !== undefined && { at }),
+    cause: error,
+  })
 }
