@@ -71,7 +71,7 @@ async function useUnlessRunning(
   phase('supervisor asked')
   await untilReady(spare.report, log, say)
   phase('sandbox ready')
-  if (held !== undefined) say(`started again with the flags of its last start: ${held}; pen stop drops them`)
+  if (held !== undefined) say(`started again with the flags of its last start${held}; pen stop drops them`)
   else if (isAnnounced)
     say(`started the sandbox of this project${came === 'again' ? ' again' : ''}; pen stop ends it`)
   return came
@@ -79,7 +79,7 @@ async function useUnlessRunning(
 
 interface EffectiveOrder extends Pick<SupervisorInput, 'order' | 'backend' | 'owner'> {
   readonly came: 'started' | 'again'
-  /** The flags of the earlier start, if they apply to this one. */
+  /** Names the flags in force, if those of the earlier start are among them. */
   readonly held?: string
 }
 
@@ -96,7 +96,9 @@ function orderFor(stateDir: string, asked: SupervisorOrder, owner: ProcessIdenti
   if (hasNoFlags(before) && !hasNoFlags(asked)) return { came: 'started', order, backend, owner }
   if (owner !== null && !hasNoFlags(asked) && !isSame) throw otherPolicy('was started')
   const effective = { came: 'again', order, backend, owner: stored.owner } as const
-  return hasNoFlags(before) || isSame ? effective : { ...effective, held: describeOrder(before) }
+  if (hasNoFlags(before) || isSame) return effective
+  // A new flag may have replaced an earlier one.
+  return { ...effective, held: `${hasNoFlags(asked) ? '' : ' and new ones'}: ${describeOrder(order)}` }
 }
 
 export const otherPolicy = (state: string): PenError =>

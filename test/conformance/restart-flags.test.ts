@@ -129,6 +129,11 @@ claim(
     expect(await here.seen()).toEqual(here.narrow)
     expect(JSON.parse((await here.pen('status', '--json')).stdout).limits.pids).toBe(77)
     await here.end('SIGKILL')
+    // A flag that replaces an earlier one is named as it is now.
+    const { stderr } = await here.pen('start', '--detach', '--limit', 'disk=30MiB')
+    expect(stderr).toMatch(/last start and new ones: .*--limit disk=30MiB --limit pids=77; pen stop/)
+    expect(await here.seen()).toEqual({ ...here.narrow, disk: 30 * 2 ** 20 })
+    await here.end('SIGKILL')
     expect(await here.pen('stop')).toMatchObject({ code: 0 })
     await here.pen('start', '--detach', ...here.box.launcher.flags)
     expect(await here.seen()).toMatchObject({ disk: 10 * 2 ** 30, text: 'secret' })
