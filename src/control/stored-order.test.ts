@@ -89,6 +89,15 @@ describe('flags that are added to an order', () => {
   })
 })
 
+test('a host that is allowed after --offline is refused, and other flags are not', () => {
+  for (const network of [{ http: ['a.test'] }, { tcp: ['a.test:22'] }, { groups: ['npm'] }, { ask: 'hold' }])
+    expect(() => mergeOrders(STRICT, { ...PLAIN, flags: { network } })).toThrow('has no effect')
+  const allowed = { ...PLAIN, flags: { network: { http: ['a.test'] } } }
+  expect(mergeOrders(PLAIN, allowed)).toEqual(allowed)
+  expect(mergeOrders(allowed, { ...PLAIN, offline: true })).toEqual({ ...allowed, offline: true })
+  expect(mergeOrders(STRICT, { ...PLAIN, flags: { limits: { pids: 3 } } }).offline).toBe(true)
+})
+
 test('an order is described by all its flags, without values of variables', () => {
   expect(describeOrder({ ...STRICT, agent: 'codex', flags: { ...STRICT.flags, tools: {} } })).toBe(
     "--offline --profile strict --deny a --deny 'b'\\''c' --limit disk=50MiB --limit pids=9 --env TOKEN --agent codex (policy: tools)",

@@ -25,8 +25,12 @@ export interface SupervisorOrder {
 export const hasNoFlags = ({ flags, offline, allowUserExpansion, agent }: SupervisorOrder): boolean =>
   Object.keys(flags).length === 0 && !offline && !allowUserExpansion && agent === undefined
 
-/** Adds flags to an earlier order: lists grow, single values are replaced, nothing is removed. */
+/**
+ * Adds flags to an earlier order: lists grow, single values are replaced, nothing is removed. Throws when the earlier `--offline`
+ * would make new flags void.
+ */
 export function mergeOrders(before: SupervisorOrder, added: SupervisorOrder): SupervisorOrder {
+  if (before.offline && !added.offline) refuseGrants(added)
   const agent = added.agent ?? before.agent
   return {
     id: added.id,
@@ -35,6 +39,16 @@ export function mergeOrders(before: SupervisorOrder, added: SupervisorOrder): Su
     allowUserExpansion: before.allowUserExpansion || added.allowUserExpansion,
     ...(agent !== undefined && { agent }),
   }
+}
+
+function refuseGrants({ id, flags }: SupervisorOrder): void {
+  const { network = {} } = flags as { readonly network?: object }
+  const granted = describeOrder({ id, flags: { network }, offline: false, allowUserExpansion: false })
+  if (granted === '') return
+  throw new PenError('STATE', {
+    what: `the sandbox was started with --offline, which holds until pen stop: ${granted} has no effect`,
+    hint: `pen stop; then pen start ${granted}`,
+  })
 }
 
 function merged(before: unknown, added: unknown): unknown {

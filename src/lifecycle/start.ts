@@ -92,9 +92,10 @@ function orderFor(stateDir: string, asked: SupervisorOrder, owner: ProcessIdenti
   // The owner may replace its own order.
   if (owner !== null && Bun.deepEquals(stored.owner, owner))
     return { came: 'started', order: asked, backend: isSame ? backend : null, owner }
-  const order = mergeOrders(before, asked)
-  if (hasNoFlags(before) && !hasNoFlags(asked)) return { came: 'started', order, backend, owner }
+  if (hasNoFlags(before) && !hasNoFlags(asked))
+    return { came: 'started', order: mergeOrders(before, asked), backend, owner }
   if (owner !== null && !hasNoFlags(asked) && !isSame) throw otherPolicy('was started')
+  const order = mergeOrders(before, asked)
   const effective = { came: 'again', order, backend, owner: stored.owner } as const
   if (hasNoFlags(before) || isSame) return effective
   // A new flag may have replaced an earlier one.

@@ -128,6 +128,11 @@ claim(
     await here.pen('restart', '--limit', 'pids=77')
     expect(await here.seen()).toEqual(here.narrow)
     expect(JSON.parse((await here.pen('status', '--json')).stdout).limits.pids).toBe(77)
+    expect(await here.pen('restart', '--allow', 'a.test')).toMatchObject({
+      code: 125,
+      stderr: expect.stringContaining('--allow a.test has no effect'),
+    })
+    expect(await here.seen()).toEqual(here.narrow)
     await here.end('SIGKILL')
     // A flag that replaces an earlier one is named as it is now.
     const { stderr } = await here.pen('start', '--detach', '--limit', 'disk=30MiB')

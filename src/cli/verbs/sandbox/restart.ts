@@ -36,11 +36,10 @@ export const verb = defineVerb({
     const say = (line: string): void => terminal.note(`pen: ${line}`)
     const restart = async (): Promise<void> => {
       const before = await orderForRestart(stateDir)
+      // Throws before anything is stopped.
+      const asked = before === undefined ? given : mergeOrders(before, given)
       await pauseSandbox(stateDir, line => say(printable(line, 1024)))
-      await startUnlessRunning(project, {
-        asked: before === undefined ? given : mergeOrders(before, given),
-        say,
-      })
+      await startUnlessRunning(project, { asked, say })
     }
     await withProgress('restarting the sandbox', terminal, () => withChangeLock(stateDir, restart))
     if (flags.json) terminal.printJson({ version: 1, id, started: true })
