@@ -132,6 +132,7 @@ claim(
       code: 125,
       stderr: expect.stringContaining('--allow a.test has no effect'),
     })
+    expect((await here.pen('allow', 'a.test')).stderr).toContain('was started with --offline')
     expect(await here.seen()).toEqual(here.narrow)
     await here.end('SIGKILL')
     // A flag that replaces an earlier one is named as it is now.
@@ -140,6 +141,7 @@ claim(
     expect(await here.seen()).toEqual({ ...here.narrow, disk: 30 * 2 ** 20 })
     await here.end('SIGKILL')
     expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    expect((await here.pen('allow', 'a.test')).stderr).toBe('')
     await here.pen('start', '--detach', ...here.box.launcher.flags)
     expect(await here.seen()).toMatchObject({ disk: 10 * 2 ** 30, text: 'secret' })
   },

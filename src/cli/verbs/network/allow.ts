@@ -4,6 +4,7 @@ import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
 import { findProject } from '../../../config/project.ts'
+import { requestOrder } from '../../../control/client.ts'
 import { listOf, printRule } from '../../../policy/network/net-rule.ts'
 import { allowRules } from '../../frame/endpoints.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
@@ -53,6 +54,10 @@ export const verb = defineVerb({
     else
       terminal.print(
         `allowed for ${printable(workspace)}: ${allowed.join(', ')}${life === undefined ? '' : `, ${life}`}`,
+      )
+    if ((await requestOrder(project.stateDir))?.offline === true)
+      terminal.note(
+        'pen: note: the running sandbox has no network: it was started with --offline; fix: pen stop',
       )
     return EXIT.ok
   },
