@@ -62,7 +62,7 @@ export const SUITES: readonly (Check | Suite)[] = [
     testTimeout: 60_000,
     files: 2,
     wall: 300,
-    lane: 'engines',
+    lane: 'others',
   },
   { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'others' },
   {
@@ -97,6 +97,7 @@ export const SUITES: readonly (Check | Suite)[] = [
     name: 'containers',
     folder: './test/containers',
     testTimeout: 60_000,
+    files: 2,
     wall: 600,
     lane: 'engines',
   },
