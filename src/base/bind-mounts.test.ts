@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { otherPathsOf } from './bind-mounts.ts'
+import { parseMounts } from './mount-table.ts'
 
-const mounts = (...lines: readonly string[]): string =>
-  ['21 1 8:1 / / rw - ext4 /dev/sda1 rw', ...lines, ''].join('\n')
+const mounts = (...lines: readonly string[]) =>
+  parseMounts(['21 1 8:1 / / rw - ext4 /dev/sda1 rw', ...lines, ''].join('\n'))
 
 describe('the other paths of a file', () => {
   test.each<[string, string, string[]]>([

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { otherPathsOf } from './bind-mounts.ts'
-import { readKernelFile } from './kernel/kernel-file.ts'
+import { mountsHere } from './mount-table.ts'
 import { ownProgram } from './own-program.ts'
 import { dirname } from './posix-path.ts'
 import { readRegularFile } from './regular-file.ts'
@@ -48,7 +48,7 @@ export function penPlaces(workspace: string): PenPlaces {
   }
   const installed = `${workspace}/node_modules/pen`
   if (existsSync(`${installed}/dist/pen`)) add(installed, true)
-  const mounts = readKernelFile('/proc/self/mountinfo', 'utf8')
+  const mounts = mountsHere()
   const withOthers = (paths: Iterable<string>): string[] =>
     [...paths].flatMap(path => [path, ...otherPathsOf(path, mounts)])
   return { all: withOthers(all), run: withOthers(run) }

@@ -1,10 +1,10 @@
 /** Checks the file system of the project for what would weaken or stop a sandbox. */
 import { existsSync, statfsSync } from 'node:fs'
+import { type MountEntry, mountOf, mountsHere } from '../base/mount-table.ts'
 import { dirname } from '../base/posix-path.ts'
 import { foldsNames } from '../survey/case-folding.ts'
 import { type Finding, fails, hintOf, messageOf, ok, weak } from './finding.ts'
 import type { Machine } from './machine.ts'
-import { type MountEntry, mountOf, mountsHere } from './mount-table.ts'
 
 const NETWORK = /^(nfs4?|cifs|smb3?|9p|ceph|afs|glusterfs|lustre|fuse\.(sshfs|glusterfs|ceph.*|rclone|s3fs))$/
 const FUSE = /^fuse(blk|\.|$)/

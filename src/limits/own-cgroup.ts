@@ -1,5 +1,6 @@
 /** pen's own place in the cgroup hierarchies. A sandbox goes below it, so that limits on pen apply to it too. */
 import { readKernelFile } from '../base/kernel/kernel-file.ts'
+import { unescapeMountField } from '../base/mount-table.ts'
 
 /** The kernel's files. Tests inject their own, with their own mount point. */
 export interface CgroupView {
@@ -36,8 +37,8 @@ export function findOwnCgroups(view: CgroupView = kernelView()): OwnCgroups {
   for (let cut = view.mounts.indexOf(MARK); cut >= 0; cut = view.mounts.indexOf(MARK, cut + 1)) {
     const end = view.mounts.indexOf('\n', cut)
     const head = view.mounts.slice(view.mounts.lastIndexOf('\n', cut) + 1, cut).split(' ')
-    const root = plain(head[3] ?? '')
-    const point = plain(head[4] ?? '')
+    const root = unescapeMountField(head[3] ?? '')
+    const point = unescapeMountField(head[4] ?? '')
     const [type, , options = ''] = view.mounts.slice(cut + 3, end < 0 ? undefined : end).split(' ')
     if (type === 'cgroup2') {
       const dir = below(point, root, paths.get(''))
@@ -60,9 +61,3 @@ function below(point: string, root: string, path: string | undefined): string | 
   if (path !== root && !path.startsWith(`${root}/`)) return undefined
   return `${point}${path.slice(root.length)}`
 }
-
-/** The kernel writes blanks in paths as octal escapes. */
-const plain = (field: string): string =>
-  field.includes('\\')
-    ? field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
-    : field

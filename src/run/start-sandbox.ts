@@ -63,7 +63,6 @@ export async function startSandbox(
     door,
     pty,
     execDaemon,
-    undo,
   })
   const workload = execDaemon
     ? (await import('./workload.ts')).workload(plan, options, started.image)
@@ -82,7 +81,6 @@ interface Start {
   readonly door: SandboxDoor
   readonly pty: Pty | undefined
   readonly execDaemon: boolean
-  readonly undo: UndoStack
 }
 
 /** `image` is the name of the image, or null where the host's own programs are used. */
@@ -93,7 +91,6 @@ async function startBackend(
   const { backend } = start.prepared
   const { headStart, tell, serve } = start.options
   const endProgress = serve === undefined ? await tellOfSlowStart(backend.slowStart, tell) : () => undefined
-  start.undo.push('the progress line', endProgress)
   try {
     const images = backend.engine === undefined ? undefined : await import('./container-image.ts')
     const image = images?.imageSource(start.prepared, tell)

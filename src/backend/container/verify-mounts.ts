@@ -8,6 +8,7 @@ import { findBeneath } from '../../base/beneath/open-beneath.ts'
 import { PenError } from '../../base/error.ts'
 import { O_PATH } from '../../base/kernel/file.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
+import { unescapeMountField } from '../../base/mount-table.ts'
 import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { ANY_FILE } from '../mounts/file-identity.ts'
@@ -120,7 +121,7 @@ const linkedImage = (at: string): PenError =>
     hint: 'build it from another base, or without that link',
   })
 
-/** The mount points of the process's namespace. The kernel writes blanks and newlines as octal numbers. */
+/** The mount points of the process's namespace. */
 export function mountPoints(pid: number): string[] {
   const table = readOfProcess(pid, 'mountinfo', 'utf8')
   if (table === undefined)
@@ -131,7 +132,5 @@ export function mountPoints(pid: number): string[] {
   return table
     .split('\n')
     .flatMap(line => line.split(' ')[4] ?? [])
-    .map(path =>
-      path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))),
-    )
+    .map(unescapeMountField)
 }

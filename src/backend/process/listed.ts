@@ -7,6 +7,7 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { pipe } from '../../base/kernel/descriptor.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
+import { unescapeMountField } from '../../base/mount-table.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
@@ -88,12 +89,7 @@ function mountPoints(table: string): string[] {
   return [...new Set(paths.map(plainPath))].filter(path => path !== '/')
 }
 
-/** The kernel writes blanks, line ends and backslashes as three octal digits. */
-const plainPath = (bytes: string): string =>
-  Buffer.from(
-    bytes.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8))),
-    'latin1',
-  ).toString()
+const plainPath = (bytes: string): string => Buffer.from(unescapeMountField(bytes), 'latin1').toString()
 
 /** True for a read-only system directory outside `/etc`. The step that shows the path decides. */
 export function holdsPrograms(steps: readonly Step[], path: string): boolean {
