@@ -12,10 +12,29 @@ interface Present {
   readonly kind: 'file' | 'directory'
 }
 
+/**
+ * A git directory of the host. The sandbox gets a directory of its own at the same path, which borrows the host's objects:
+ * see `repository/`.
+ */
+export interface GitDirectory {
+  readonly path: string
+  /** Where the sandbox has the host's `objects` and `lfs`. Not in its own directory, which is the sandbox's to rename. */
+  readonly lentAt: string
+  /** Other object directories that the host's repository borrows from, as the sandbox finds them. */
+  readonly alternates: readonly { readonly from: string; readonly at: string }[]
+  readonly hasLfs: boolean
+  /** Their directories lie below this one. Submodules of submodules are in the same list. */
+  readonly submodules: readonly GitDirectory[]
+}
+
 /** Protected places and the workspace's git repository: see `survey/git/`. */
 interface RepositoryView {
-  /** Directories outside the workspace that git needs: the common directory of a linked worktree. */
-  readonly mounts: readonly { readonly path: string; readonly mode: 'rw' }[]
+  /** Undefined when there is no repository, or none that works inside. */
+  readonly git: GitDirectory | undefined
+  /** Where the sandbox's own git directory will be on the host. */
+  readonly own: HostPath
+  /** Submodules without a checkout: the sandbox sees an empty directory of its own. */
+  readonly emptyModules: readonly string[]
   readonly protect: readonly { readonly path: string }[]
   readonly pins: readonly string[]
   readonly watch: readonly { readonly path: string }[]

@@ -13,12 +13,13 @@ import { noteSteps } from './agent-note.ts'
 import { checkMountAlias, isAtItsOwnPath, refusedGrant } from './check-grants.ts'
 import { AUTHORITIES_PATH, USER_NAME } from './environment.ts'
 import type { HostFacts } from './facts.ts'
+import { emptyModule, gitSteps } from './git-steps.ts'
 import { deniedAbove, openCovers } from './open-covers.ts'
 import type { Step } from './plan.ts'
 import { type ToolView, viewTools } from './tools.ts'
 
 /** Includes the system's git config, so that a file in an image still applies. */
-const gitSteps = ({ gitIdentity }: HostFacts): Step[] =>
+const identitySteps = ({ gitIdentity }: HostFacts): Step[] =>
   gitIdentity === undefined
     ? []
     : [
@@ -118,8 +119,10 @@ export function buildTree(
       `granted by ${showSource(write.ok ? write.source : read.source)}`,
     )
   }
-  for (const mount of facts.repository.mounts)
-    bind('grant', mount.path, 'rw', 'the repository of this worktree')
+  const { git, own, emptyModules } = facts.repository
+  if (git !== undefined) for (const step of gitSteps(git, own)) place('grant', step)
+  for (const [i, path] of emptyModules.entries())
+    bind('protect', emptyModule(own, i), 'rw', 'a submodule without a checkout', path)
   for (const { rule, source } of policy.mounts) {
     if (rule.kind === 'volume') {
       const from = `${facts.volumes}/${rule.volume}` as HostPath
@@ -142,19 +145,18 @@ export function buildTree(
     bind('grant', facts.authorities, 'ro', 'certificate authorities of the host', AUTHORITIES_PATH)
 
   const held = facts.repository.protect
-  for (const { path } of held) if (readable(policy, facts, path)) bind('protect', path, 'ro', 'protected')
+  for (const { path } of held) if (readable(policy, path)) bind('protect', path, 'ro', 'protected')
   for (const { path, kind, why } of [...facts.denied, ...deniedAbove(policy, make)])
-    if (reachable(policy, facts, path)) place('deny', { op: 'cover', at: path as GuestPath, kind, why })
+    if (reachable(policy, path)) place('deny', { op: 'cover', at: path as GuestPath, kind, why })
 
   // A directory above a protected path could be renamed and replaced. A mount point cannot, so it is pinned.
   for (const path of pinsOf(
     [...held, ...facts.denied].map(({ path }) => path),
     facts.repository.pins,
     policy,
-    facts,
   ))
-    if (readable(policy, facts, path))
-      bind('pin', path, writable(policy, facts, path) ? 'rw' : 'ro', 'holds a protected or denied place')
+    if (readable(policy, path))
+      bind('pin', path, writable(policy, path) ? 'rw' : 'ro', 'holds a protected or denied place')
 
   const system = image ? [] : systemSteps(facts)
   const others = [...system, ...placed.map(({ step }) => step)]
@@ -166,7 +168,7 @@ export function buildTree(
       ...system,
       ...accountSteps(facts, identity),
       ...policy.packages.files.map(({ at, text }): Step => ({ op: 'file', at: at as GuestPath, text })),
-      ...gitSteps(facts),
+      ...identitySteps(facts),
       ...tools.steps,
       ...openCovers(inOrder(placed)),
       // Private parts of /dev have their own mounts. The rest would be one more writable, executable place.
@@ -247,34 +249,21 @@ function inOrder(placed: readonly Placed[]): Step[] {
     .map(item => item.step)
 }
 
-const roots = (policy: Policy, facts: HostFacts): string[] => [
+const roots = (policy: Policy): string[] => [
   ...policy.files.read.map(({ rule }) => rule.path),
-  ...facts.repository.mounts.map(mount => mount.path),
   ...policy.mounts.flatMap(({ rule }) => (rule.kind === 'host' && isAtItsOwnPath(rule) ? [rule.host] : [])),
 ]
 
-const reachable = (policy: Policy, facts: HostFacts, path: string): boolean =>
-  roots(policy, facts).some(root => isWithin(path, root))
+const reachable = (policy: Policy, path: string): boolean => roots(policy).some(root => isWithin(path, root))
 
 /** A mount would reveal the path, so a protected place inside a denied one stays covered. */
-const readable = (policy: Policy, facts: HostFacts, path: string): boolean => {
-  const verdict = decideFile(policy, path as HostPath, 'read')
-  if (verdict.ok || verdict.reason === 'denied-by-rule') return verdict.ok
-  return facts.repository.mounts.some(mount => isWithin(path, mount.path))
-}
+const readable = (policy: Policy, path: string): boolean => decideFile(policy, path as HostPath, 'read').ok
 
-const writable = (policy: Policy, facts: HostFacts, path: string): boolean =>
-  decideFile(policy, path as HostPath, 'write').ok ||
-  facts.repository.mounts.some(mount => isWithin(path, mount.path))
+const writable = (policy: Policy, path: string): boolean => decideFile(policy, path as HostPath, 'write').ok
 
-function pinsOf(
-  held: readonly string[],
-  pins: readonly string[],
-  policy: Policy,
-  facts: HostFacts,
-): Set<string> {
-  const out = new Set<string>(pins.filter(pin => reachable(policy, facts, pin)))
-  const tops = roots(policy, facts)
+function pinsOf(held: readonly string[], pins: readonly string[], policy: Policy): Set<string> {
+  const out = new Set<string>(pins.filter(pin => reachable(policy, pin)))
+  const tops = roots(policy)
   for (const path of held) {
     for (let at = parent(path); at !== '/'; at = parent(at)) {
       if (!tops.some(top => isWithin(at, top) && at !== top)) break
@@ -289,7 +278,7 @@ const parent = (path: string): string => path.slice(0, path.lastIndexOf('/')) ||
 function growingTrees(policy: Policy, facts: HostFacts): HostPath[] {
   const trees = [
     ...policy.files.write.map(({ rule }) => rule.path),
-    ...facts.repository.mounts.map(mount => mount.path as HostPath),
+    ...(facts.repository.git === undefined ? [] : [facts.repository.own]),
     ...policy.mounts.flatMap(({ rule }) =>
       rule.kind === 'volume'
         ? [`${facts.volumes}/${rule.volume}` as HostPath]

@@ -8,7 +8,6 @@ import { Unseen } from '../base/beneath/look-at.ts'
 import { disarmTree } from '../base/beneath/tree.ts'
 import { errnoOf } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-import { type GitTree, type RemovedLink, removeLinks } from '../survey/git/links.ts'
 import { listNames } from '../survey/listed-names.ts'
 import type { Held, Watched } from '../survey/places.ts'
 import { moveOut } from './move-out.ts'
@@ -60,7 +59,6 @@ export type QuarantineEvent = Moved | Lost | Stuck | Unkept | Back
 export interface QuarantineOptions {
   readonly watch: readonly Watched[]
   readonly held?: readonly Held[]
-  readonly trees?: readonly GitTree[]
   /** A directory for this run on the host, outside every mount. Made when it is first needed. */
   readonly dir: string
   readonly tell: (event: QuarantineEvent) => void
@@ -84,7 +82,6 @@ export class Quarantine {
   /** As of the last sweep: places that pen could not look at, and why. */
   readonly #unseen = new Map<string, string>()
   #count = 0
-  #links = 0
   #timer: ReturnType<typeof setInterval> | undefined
 
   constructor(options: QuarantineOptions) {
@@ -93,7 +90,7 @@ export class Quarantine {
       ...options.watch.map(w => place(w, undefined)),
       ...(options.held ?? []).map(h => place(h, h)),
     ]
-    for (const { root } of [...this.#places, ...(options.trees ?? [])]) {
+    for (const { root } of this.#places) {
       if (this.#roots.has(root)) continue
       const fd = openDirectory(root)
       if (fd !== undefined) this.#roots.set(root, fd)
@@ -106,13 +103,6 @@ export class Quarantine {
   /** Looks at every place once, in bounded time. A place that pen could not see is checked again in the next sweep. */
   sweep(): readonly QuarantineEvent[] {
     const events: QuarantineEvent[] = []
-    for (const tree of this.#options.trees ?? []) {
-      const removed: RemovedLink[] = []
-      this.#withRoot(tree.root, root => {
-        for (const _ of removeLinks(root, tree, 'busy', removed));
-      })
-      events.push(...this.#tellOfLinks(removed))
-    }
     this.#unseen.clear()
     const listed = new Map([...this.#roots].map(([root, fd]) => [root, listNames(itself(fd))]))
     for (const p of this.#places) {
@@ -140,15 +130,6 @@ export class Quarantine {
     clearInterval(this.#timer)
     this.sweep()
     for (const [path, why] of this.#unseen) this.#options.tell({ kind: 'unseen', path, why })
-    const deadline = performance.now() + withinMs
-    for (const tree of this.#options.trees ?? []) {
-      const removed: RemovedLink[] = []
-      const fd = this.#roots.get(tree.root)
-      const all = fd === undefined || (await inSlices(removeLinks(fd, tree, 'all', removed), () => deadline))
-      this.#tellOfLinks(removed)
-      if (all !== true)
-        this.#options.tell({ kind: 'unseen', path: tree.path, why: 'too much is in it, or it is locked' })
-    }
     await this.#settling.finish(withinMs)
     await this.#disarmAgain(performance.now() + withinMs)
     this.stop()
@@ -207,25 +188,6 @@ export class Quarantine {
     // A removal is reported only when the entry's quarantine path was announced before.
     else if (how !== 'removed' || this.#promised.has(to))
       this.#options.tell({ kind: 'unkept', path: to, how })
-  }
-
-  #tellOfLinks(removed: readonly RemovedLink[]): QuarantineEvent[] {
-    const events: QuarantineEvent[] = []
-    for (const { path, to } of removed) {
-      // Beyond this count, links are removed without a report. The last report says so.
-      if (++this.#links > MAX_KEPT) continue
-      const isLast = this.#links === MAX_KEPT
-      const what = `link to ${printable(to, 1024)}${isLast ? ' (further links are removed without a line)' : ''}`
-      const event: Moved = { kind: 'moved', path, to: null, what, restored: false }
-      events.push(event)
-      this.#options.tell(event)
-    }
-    return events
-  }
-
-  #withRoot(root: string, act: (fd: number) => void): void {
-    const fd = this.#roots.get(root)
-    if (fd !== undefined) act(fd)
   }
 
   #look(p: Place): QuarantineEvent | undefined {

@@ -39,7 +39,6 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
   const quarantine = new Quarantine({
     watch: repository.watch,
     held: repository.protect,
-    trees: repository.trees,
     dir,
     tell: event => {
       if (event.kind === 'lost') lost.set(event.path, inWords(event))
@@ -79,7 +78,7 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
       ? undefined
       : new Remount({
           mounts: running.mounts,
-          denied: deniedPlaces(loaded, facts),
+          denied: deniedPlaces(loaded),
           services: () => hostServices(roots, roots).paths,
           covered: facts.denied.length,
           held: repository.protect.map(({ path }) => path),
@@ -103,11 +102,8 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
   }
 }
 
-function deniedPlaces({ policy, project }: Loaded, facts: Surveyed): DeniedPlaces {
-  const roots = [
-    ...policy.files.read.map(({ rule }) => rule.path as string),
-    ...facts.repository.mounts.map(({ path }) => path),
-  ]
+function deniedPlaces({ policy, project }: Loaded): DeniedPlaces {
+  const roots = policy.files.read.map(({ rule }) => rule.path as string)
   const cache = new ListingCache({ file: `${project.stateDir}/listings.json`, save: () => {} })
   return new DeniedPlaces(policy, roots, (dir, component) => cache.matching(dir, component))
 }

@@ -1,13 +1,11 @@
-/** What a run left in the project, as lines for the user: repositories, lost worktrees, and changed files that run later. */
+/** What a run left in the project, as lines for the user: repositories, and changed files that run later. */
 import { closeSync, fstatSync } from 'node:fs'
 import { LIST, openDirectory, withAccess } from '../base/beneath/beneath.ts'
 import { shellWord } from '../base/shell-word.ts'
 import { RUN_LATER } from '../policy/files/protected-places.ts'
-import { describeLostWorktrees } from '../protect/git/lost-worktrees.ts'
 import {
   describeRepository,
   findRepositories,
-  INDEX_UNREAD,
   searchBudget,
   searchUnfinished,
 } from '../protect/git/planted-repositories.ts'
@@ -17,16 +15,14 @@ import type { Prepared } from './prepare.ts'
 type Patience = Parameters<typeof searchBudget>[1]
 
 /** It also works when the sandbox made the project unreadable with chmod. `began` is the start of the run in milliseconds. */
-export function describeProject({ plan, facts }: Prepared, began: number, patience: Patience): string[] {
+export function describeProject({ plan }: Prepared, began: number, patience: Patience): string[] {
   const { workspace } = plan
   const top = openDirectory(workspace)
   if (top === undefined) return []
   try {
     const isLocked = (fstatSync(top).mode & 0o700) === 0
-    const worktrees = facts.repository.trees.map(({ path }) => path)
     const lines = withAccess(top, LIST, () => [
       ...describeRepositories(workspace, began, patience),
-      ...describeLostWorktrees(worktrees, began),
       ...describeRunLater(changedSince(workspace, RUN_LATER, began)),
     ])
     const locked = `the top of the project is locked: chmod u+rwx ${shellWord(workspace) ?? '.'}`
@@ -38,9 +34,9 @@ export function describeProject({ plan, facts }: Prepared, began: number, patien
 
 function describeRepositories(workspace: string, began: number, patience: Patience): string[] {
   const budget = searchBudget(Date.now() - began, patience)
-  const { found, complete, unlisted, indexRead } = findRepositories(workspace, { ...budget, since: began })
+  const { found, complete, unlisted } = findRepositories(workspace, { ...budget, since: began })
   const lines = found.flatMap(repository => describeRepository(repository) ?? [])
   if (unlisted > 0) lines.push(`… and ${unlisted} more repositories were made during the run`)
   if (!complete) lines.push(searchUnfinished(began))
-  return indexRead ? lines : [...lines, INDEX_UNREAD]
+  return lines
 }

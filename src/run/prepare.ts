@@ -77,7 +77,10 @@ export async function prepare(
   const capabilities = await backend.probe(cacheDir).catch((error: unknown) => {
     throw withAlternative(error, alternative)
   })
-  const facts = surveyHost(policy, project, options.env, loaded.homeWarnings)
+  const facts = surveyHost(policy, project, options.env, {
+    homeWarnings: loaded.homeWarnings,
+    ownRepository: capabilities.kernelFiles ? (options.stays === undefined ? 'run' : 'stays') : undefined,
+  })
   phase('host surveyed')
   const { workspace } = project.world
   const cwd = (isWithin(project.cwd, workspace) ? project.cwd : workspace) as string as GuestPath

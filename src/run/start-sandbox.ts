@@ -11,8 +11,9 @@ import type { SandboxImage } from '../image/image-for.ts'
 import { type Bounds, openBounds } from '../limits/bounds.ts'
 import type { Plan } from '../plan/plan.ts'
 import { SETSID_PATH } from '../plan/system-view.ts'
-import { isWithin } from '../policy/files/path.ts'
+import { type HostPath, isWithin } from '../policy/files/path.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
+import { OwnRepository } from '../repository/own-repository.ts'
 import type { Pty } from '../terminal/pty.ts'
 import { isTerminal } from '../terminal/termios.ts'
 import { leaveNote } from './instructions.ts'
@@ -37,6 +38,8 @@ export interface StartedSandbox {
   readonly pty: Pty | undefined
   /** What the exec daemon is used for. Undefined for a sandbox that is one command. */
   readonly workload: Workload | undefined
+  /** The sandbox's own git directory. Undefined where the project has no repository. */
+  readonly repository: OwnRepository | undefined
 }
 
 export async function startSandbox(
@@ -45,10 +48,15 @@ export async function startSandbox(
   options: RunOptions,
   undo: UndoStack,
 ): Promise<StartedSandbox> {
-  const { plan, backend, facts } = prepared
-  leaveNote(facts, plan)
-  makeDirectories(plan, undo)
+  const { backend, facts } = prepared
   const run = options.headStart?.sandbox.run ?? newRunId()
+  leaveNote(facts, prepared.plan)
+  makeDirectories(prepared.plan, undo)
+  const { repository, plan } = await openRepository(
+    prepared,
+    options.stays === undefined ? run : 'stays',
+    undo,
+  )
   const bounds = openBounds({ limits: plan.limits, runId: run, support: backend.bounds?.() })
   undo.push('the cgroup', async () => await bounds.remove())
   const execDaemon = backend.daemonOnly === true || options.serve !== undefined
@@ -70,7 +78,57 @@ export async function startSandbox(
   // In raw mode a line feed does not return to column one.
   const tell = pty?.interactive ? (line: string) => options.tell(`${line}\r`) : options.tell
   const { env } = options
-  return { prepared, running: started.running, bounds, door: door.door, run, undo, env, tell, pty, workload }
+  return {
+    prepared,
+    running: started.running,
+    bounds,
+    door: door.door,
+    run,
+    undo,
+    env,
+    tell,
+    pty,
+    workload,
+    repository,
+  }
+}
+
+/** The plan names a place for the sandbox's own git directory. A run has its own, or one that an earlier run left. */
+async function openRepository(
+  { plan, facts, loaded }: Prepared,
+  name: string,
+  undo: UndoStack,
+): Promise<{ readonly repository: OwnRepository | undefined; readonly plan: Plan }> {
+  const { git, own, records, emptyModules } = facts.repository
+  if (git === undefined) return { repository: undefined, plan }
+  const { project, policy } = loaded
+  const repository = await OwnRepository.open(
+    {
+      git,
+      records,
+      emptyModules: emptyModules.length,
+      workspace: plan.workspace,
+      protectedPaths: policy.files.protect.map(({ rule }) => rule.path),
+      world: {
+        facts,
+        sandbox: { id: project.id, stateDir: project.stateDir },
+        cacheDir: `${project.world.state}/cache`,
+      },
+    },
+    name,
+  )
+  undo.push("the sandbox's git directory", () => repository.close())
+  const [from, to] = [own, repository.dir].map(dir => dir.slice(0, -'/dir'.length))
+  const moved = (path: HostPath): HostPath =>
+    path.startsWith(`${from}/`) ? (`${to}${path.slice(from?.length)}` as HostPath) : path
+  return {
+    repository,
+    plan: {
+      ...plan,
+      steps: plan.steps.map(step => (step.op === 'bind' ? { ...step, from: moved(step.from) } : step)),
+      growing: plan.growing.map(moved),
+    },
+  }
 }
 
 interface Start {

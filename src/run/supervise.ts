@@ -61,6 +61,7 @@ export async function supervise(started: StartedSandbox): Promise<Result> {
       egress,
       forwarding,
       workload: started.workload,
+      repository: started.repository,
     }).untilEnd()
     return { exitCode, lines: [...lines, ...(notice?.summary() ?? [])] }
   } catch (error) {

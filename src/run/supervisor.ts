@@ -16,6 +16,7 @@ import type { LimitHandle } from '../limits/limits.ts'
 import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
 import { type PlaceWatch, watchPlaces } from '../protect/watch-places.ts'
+import type { OwnRepository } from '../repository/own-repository.ts'
 import { describeProject } from './describe-project.ts'
 import type { Forwarding } from './forwarding.ts'
 import { LivePolicy } from './live-policy.ts'
@@ -48,6 +49,8 @@ export interface Supervised {
   readonly forwarding: Forwarding
   /** Undefined for a sandbox that is one command. */
   readonly workload: Workload | undefined
+  /** Undefined where the project has no repository. */
+  readonly repository: OwnRepository | undefined
 }
 
 export interface Result {
@@ -100,6 +103,7 @@ export class Supervisor {
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
       running.begin(audit)
+      this.#sandbox.repository?.watch()
       phase(isCommand ? 'command started' : 'exec daemon started')
       const files = this.#serveFiles()
       const working = this.#workload(stopping)
@@ -118,6 +122,7 @@ export class Supervisor {
         this.#lines.push(tellHit(hit))
       }
       this.#lines.push(...refusals.lines())
+      this.#lines.push(...((await this.#sandbox.repository?.finish()) ?? []))
       const exitCode = this.#exitCode(asked ?? ending, stopping, hits)
       this.#lines.push(...describeProject(prepared, this.#began, isCommand ? 'command' : 'kept'))
       audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })

@@ -37,15 +37,18 @@ import { systemConfig } from './system-config.ts'
 import { unprivilegedUser } from './unprivileged-user.ts'
 
 export interface Surveyed extends HostFacts {
-  readonly repository: RepositoryFacts
+  readonly repository: RepositoryFacts & HostFacts['repository']
 }
 
 export function surveyHost(
   policy: Policy,
   project: Project,
   env: Readonly<Record<string, string | undefined>>,
-  /** Notes for the user. */
-  homeWarnings: readonly string[] = [],
+  /** `name` is that of the sandbox's own git directory; undefined for a sandbox without mounts, which has none. */
+  {
+    homeWarnings,
+    ownRepository,
+  }: { readonly homeWarnings: readonly string[]; readonly ownRepository: string | undefined },
 ): Surveyed {
   const { world } = project
   const system = systemEntries(policy, world.home)
@@ -53,6 +56,7 @@ export function surveyHost(
   const { denied, links, unlocated } = deniedNow(policy, project)
   const repository = surveyRepository(policy.workspace, {
     home: world.home,
+    ownRepository: ownRepository !== undefined,
     userConfigs: userConfigFiles(world.home, env),
     protect: policy.files.protect.map(({ rule }) => rule.path),
     roots: [
@@ -66,6 +70,7 @@ export function surveyHost(
     denied,
     repository: {
       ...repository,
+      own: `${project.stateDir}/git/${ownRepository}/dir` as HostPath,
       watch: [...repository.watch, ...links],
       warnings: [
         ...repository.warnings,

@@ -38,7 +38,7 @@ export interface BwrapInputs {
 
 export function openInputs(
   plan: Plan,
-  { stdio, placement }: StartOptions,
+  { stdio, placement }: Pick<StartOptions, 'stdio' | 'placement'>,
   modules: GuestModules,
   undo: UndoStack,
 ): BwrapInputs {

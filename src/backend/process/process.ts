@@ -29,7 +29,10 @@ export const processBackend: Backend = {
 
 const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
 
-async function start(planned: Plan, options: StartOptions): Promise<Running> {
+/** What a process sandbox needs of the start options. */
+export type ProcessOptions = Omit<StartOptions, 'rules' | 'container'>
+
+export async function start(planned: Plan, options: ProcessOptions): Promise<Running> {
   const programs = { bwrap: requireTool('bwrap', 'bubblewrap'), shell: requireTool('sh', 'a POSIX shell') }
   const modules: GuestModules = {
     listed: planned.listedExec ? await import('./listed.ts') : undefined,
@@ -62,7 +65,7 @@ async function start(planned: Plan, options: StartOptions): Promise<Running> {
 function launchGuard(
   { bwrap, shell }: { readonly bwrap: string; readonly shell: string },
   plan: Plan,
-  { placement }: StartOptions,
+  { placement }: ProcessOptions,
   inputs: BwrapInputs,
   undo: UndoStack,
 ): { readonly guard: Guard; readonly useAllProcessors: (init: number) => void } {
@@ -95,7 +98,7 @@ function launchGuard(
 /** Sends bubblewrap its filter and arguments. Returns the host's directory that the sandbox sees at `/run/pen`. */
 async function configureBwrap(
   plan: Plan,
-  { placement, sandbox, cacheDir }: StartOptions,
+  { placement, sandbox, cacheDir }: ProcessOptions,
   { args, seccompFd, pinned, staging, daemon, listed, firstGuestFd }: BwrapInputs,
   undo: UndoStack,
 ): Promise<string> {

@@ -1,16 +1,13 @@
 /**
  * Searches repositories below the workspace root when a run ends. The host's git obeys the settings and hooks of the
- * repository it is called in, and `git status` at the root enters nested ones that the index lists. They cannot be
- * forbidden, because `git clone` must work inside. So they are reported.
+ * repository it is called in. Nested ones cannot be forbidden, because `git clone` must work inside. So they are reported.
  */
 import { readdirSync, statfsSync } from 'node:fs'
 import { absent, lookAt, Unseen } from '../../base/beneath/look-at.ts'
-import { resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
 import { riskySettings } from '../../survey/git/config.ts'
 import { looksLikeGitDir, readGitConfig, readGitFile, readPointer } from '../../survey/git/directory.ts'
 import { NO_TEXT, NonUtf8Directories } from '../../survey/non-utf8-directories.ts'
-import { changedGitlinks } from './gitlinks.ts'
 
 export interface FoundRepository {
   /** The working tree. */
@@ -18,8 +15,6 @@ export interface FoundRepository {
   readonly form: 'directory' | 'pointer' | 'link' | 'bare'
   /** Made or replaced since the run began. */
   readonly planted: boolean
-  /** The index at the top was changed and lists it: there, a plain `git status` enters it. */
-  readonly entered: boolean
   /** Why the host's git could run something in it: settings and hooks. Empty for a plain clone. Hostile text. */
   readonly risks: readonly string[]
 }
@@ -30,8 +25,6 @@ export interface Search {
   readonly complete: boolean
   /** How many harmless new ones are not listed. */
   readonly unlisted: number
-  /** False when the index changed and cannot be read: it may list repositories that are not found. */
-  readonly indexRead: boolean
 }
 
 export interface SearchLimits {
@@ -77,10 +70,7 @@ export function findRepositories(workspace: string, limits: SearchLimits): Searc
   const { deadlineMs, processorMs = deadlineMs, maxDirs = 100_000, since } = limits
   const { now = () => performance.now() } = limits
   const [end, worked] = [now() + deadlineMs, processorTime() + processorMs]
-  // Without a time limit: a plain `git status` at the top obeys these.
-  const links = enteredRepositories(workspace, since)
-  const found: FoundRepository[] = [...links.found]
-  const entered = new Set(links.found.map(({ path }) => path))
+  const found: FoundRepository[] = []
   const queue = [workspace]
   const counted = deviceThatCounts(workspace)
   const nameless = new NonUtf8Directories()
@@ -99,7 +89,6 @@ export function findRepositories(workspace: string, limits: SearchLimits): Searc
     found,
     complete: complete && nameless.complete,
     unlisted: Math.max(0, count.planted - MAX_FOUND),
-    indexRead: links.indexRead,
   })
   try {
     for (let i = 0; i < queue.length; i++) {
@@ -109,7 +98,7 @@ export function findRepositories(workspace: string, limits: SearchLimits): Searc
         return { ...result(), complete: false }
       const isRoot = dir === workspace
       const here = seen(dir, () => (isRoot ? rootRepository(dir, since) : repositoryAt(dir, since)))
-      if (here !== undefined && !entered.has(dir)) {
+      if (here !== undefined) {
         const kind = here.risks.length > 0 ? 'risky' : here.planted ? 'planted' : 'old'
         if (count[kind]++ < MAX_FOUND) found.push({ ...here, path: nameless.shown(dir) })
       }
@@ -134,30 +123,6 @@ function wasLockedBefore(dir: string, { errno }: Unseen, since: number): boolean
   }
 }
 
-function enteredRepositories(workspace: string, since: number): Pick<Search, 'found' | 'indexRead'> {
-  try {
-    return readEntered(workspace, since)
-  } catch (error) {
-    if (!(error instanceof Unseen)) throw error
-    return { found: [], indexRead: false }
-  }
-}
-
-function readEntered(workspace: string, since: number): Pick<Search, 'found' | 'indexRead'> {
-  const dotGit = `${workspace}/.git`
-  const gitDir = lookAt(dotGit)?.isFile() ? readGitFile(dotGit) : dotGit
-  if (gitDir === undefined) return { found: [], indexRead: true }
-  const { paths, complete } = changedGitlinks(gitDir, since - SLACK_MS)
-  const found = paths
-    // The names come from a file that the sandbox wrote.
-    .filter(path => resolve('/', path) === `/${path}`)
-    .flatMap(path => {
-      const here = repositoryAt(`${workspace}/${path}`, since)
-      return here === undefined ? [] : [{ ...here, entered: true }]
-    })
-  return { found, indexRead: complete }
-}
-
 // The root's own `.git` is protected and watched. Only a new bare repository at the root is reported.
 function rootRepository(dir: string, since: number): FoundRepository | undefined {
   if (lookAt(`${dir}/.git`) !== undefined || !looksLikeGitDir(dir)) return undefined
@@ -165,27 +130,22 @@ function rootRepository(dir: string, since: number): FoundRepository | undefined
     path: dir,
     form: 'bare',
     planted: isNew(`${dir}/HEAD`, since),
-    entered: false,
     risks: risksOf(dir),
   }
 }
-
-export const INDEX_UNREAD =
-  'WARNING: the git index was changed during the run and pen cannot read it: it may list repositories that "git status" would enter. Look for nested .git before you use git'
 
 /** For an incomplete search, with a command that completes it. */
 export const searchUnfinished = (sinceMs: number): string =>
   `not all directories were searched for repositories made during the run; to see them: find . -mindepth 2 -name .git -cmin -${Math.ceil((Date.now() - sinceMs) / 60_000) + 1}`
 
 /** One line for the user; undefined when there is nothing to report. */
-export function describeRepository({ path, planted, entered, risks }: FoundRepository): string | undefined {
+export function describeRepository({ path, planted, risks }: FoundRepository): string | undefined {
   if (!planted && risks.length === 0) return undefined
   const what = planted ? 'a repository was made or changed during the run' : 'a nested repository'
   const where = `${what} at ${printable(path, 1024)}`
   if (risks.length === 0) return where
   const obeyed = risks.map(risk => printable(risk, 120)).join(', ')
-  if (!entered) return `${where}: git on the host would obey ${obeyed}`
-  return `WARNING: ${where} was added to the index: the next plain "git status" here would obey ${obeyed}. Remove it, or its .git, before you use git`
+  return `${where}: git on the host would obey ${obeyed}`
 }
 
 function repositoryAt(dir: string, since: number): FoundRepository | undefined {
@@ -197,25 +157,22 @@ function repositoryAt(dir: string, since: number): FoundRepository | undefined {
       path: dir,
       form: 'bare',
       planted: isNew(`${dir}/HEAD`, since),
-      entered: false,
       risks: risksOf(dir),
     }
   }
   if (stats.isDirectory()) {
     const planted =
       isNew(`${dotGit}/HEAD`, since) || isNew(`${dotGit}/config`, since) || isNew(`${dotGit}/hooks`, since)
-    return { path: dir, form: 'directory', planted, entered: false, risks: risksOf(dotGit) }
+    return { path: dir, form: 'directory', planted, risks: risksOf(dotGit) }
   }
   const planted = isNew(dotGit, since)
-  if (stats.isSymbolicLink())
-    return { path: dir, form: 'link', planted, entered: false, risks: ['its .git is a link'] }
+  if (stats.isSymbolicLink()) return { path: dir, form: 'link', planted, risks: ['its .git is a link'] }
   const target = readGitFile(dotGit)
   const common = target === undefined ? undefined : commonOf(target)
   return {
     path: dir,
     form: 'pointer',
     planted,
-    entered: false,
     risks: common === undefined ? ['its .git file is unreadable'] : risksOf(common),
   }
 }

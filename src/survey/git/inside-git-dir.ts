@@ -1,19 +1,24 @@
 /**
- * The places inside one git directory that the host's git would obey, and what they lead to: hooks, settings, included
- * files, submodules and other worktrees.
+ * What a repository of the host leads to: files in the project that the host's git runs or obeys, submodules, and worktrees.
+ * The sandbox has a git directory of its own, so nothing in the host's one can be written from inside.
  */
 import { PenError } from '../../base/error.ts'
 import { dirname, resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
-import { type PlaceRule, Places } from '../places.ts'
+import type { GitDirectory } from '../../plan/facts.ts'
+import { Places } from '../places.ts'
+import { alternates } from './alternates.ts'
 import { type GitSetting, riskySettings } from './config.ts'
 import { readPointer, realPath, requireGitConfig } from './directory.ts'
-import { type GitTree, linksAtTop } from './links.ts'
+import { gitlinks } from './gitlinks.ts'
 import { wordsRunByGit } from './programs.ts'
 import { findSubmodules, listDirectory } from './submodules.ts'
 
-/** Mounts cost 0.2 ms each and more as they add up: past this many, the parent directory is held as a whole. */
-const MAX_HELD_APART = 16
+/** Where the sandbox has the host's objects: a directory per repository. */
+const GIT_LENT = '/run/pen-git'
+
+/** Each is a mount or two, and a mount costs 0.2 ms. */
+const MAX_GITLINKS = 500
 
 /** git's own limit on nested includes. */
 const MAX_INCLUDE_DEPTH = 10
@@ -23,53 +28,55 @@ export class GitSurvey {
   readonly workspace: string
   readonly places = new Places()
   readonly warnings: string[] = []
-  readonly trees: GitTree[] = []
+  /** Worktrees of the repository that lie in the project. */
+  readonly records: string[] = []
+  /** Submodules without a checkout. */
+  readonly emptyModules: string[] = []
   readonly #home: string
   readonly #included = new Set<string>()
-  #moduleCount = 0
 
   constructor(workspace: string, home: string) {
     this.workspace = workspace
     this.#home = home
   }
 
-  /** `root` is the mount that the directory lies in: nothing above it can be renamed from inside. */
-  gitDir(dir: string, root: string, role: 'whole' | 'common' = 'whole'): void {
-    this.trees.push({ path: dir, root, links: this.places.look(dir) === undefined ? [] : linksAtTop(dir) })
-    this.#settings(dir, root)
-    if (role === 'whole') {
-      this.submodules(`${dir}/modules`, root)
-      this.#sharedDir(dir, root)
-    }
-    if (this.places.look(`${dir}/objects/info/alternates`)?.isFile())
+  /** The repository of which the sandbox gets its own copy. */
+  own(dir: string): GitDirectory {
+    this.#protectLeads(dir)
+    this.#worktrees(dir)
+    const { found, links, complete } = findSubmodules(`${dir}/modules`)
+    if (!complete || links.length > 0)
       this.warn(
-        `${dir}/objects/info/alternates borrows objects from another repository, which the sandbox does not see`,
-        'grant that repository under files.read, or run "git repack -ad" and remove the file',
+        `${dir}/modules holds links, or more than pen looks at: some submodules do not work inside`,
+        'run pen in the submodule itself',
       )
+    for (const { gitDir, settings, pointer } of found) {
+      this.#protectLeads(gitDir, settings)
+      if (pointer?.startsWith(`${this.workspace}/`))
+        this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: gitDir })
+    }
+    const submodules = found.map(({ gitDir }, i) => ({ ...this.#borrowed(gitDir, i + 1), submodules: [] }))
+    return { ...this.#borrowed(dir, 0), submodules }
   }
 
-  #settings(dir: string, root: string, settings?: readonly GitSetting[]): void {
+  /** For a sandbox without mounts, and for a repository that is made during the run: its hooks and settings are watched. */
+  shared(dir: string, root: string): void {
     this.places.add(`${dir}/hooks`, root, { kind: 'git-hooks' })
     this.places.add(`${dir}/commondir`, root)
-    this.#oldRemotes(dir, root)
-    this.config(`${dir}/config`, root, settings)
-    this.config(`${dir}/config.worktree`, root)
+    for (const name of ['config', 'config.worktree']) {
+      const file = `${dir}/${name}`
+      const settings = this.places.look(file)?.isFile() ? this.#read(file) : []
+      this.places.add(file, root, { kind: 'git-config', known: riskySettings(settings) })
+      this.obeyed(settings, file, root)
+    }
   }
 
-  /** The old directories for remotes, which git still reads: a push to a local remote runs its hooks. */
-  #oldRemotes(dir: string, root: string): void {
-    this.places.add(`${dir}/remotes`, root)
-    // git creates this directory and leaves it empty.
-    const branches = `${dir}/branches`
-    const unused = this.places.look(branches) === undefined || listDirectory(branches).length === 0
-    if (unused) this.places.watch(branches, root, { kind: 'git-hooks' })
-    else this.places.add(branches, root)
-  }
-
-  config(file: string, root: string, known?: readonly GitSetting[]): void {
-    const settings = known ?? (this.places.look(file)?.isFile() ? this.#read(file) : [])
-    this.places.add(file, root, { kind: 'git-config', known: riskySettings(settings) })
-    this.obeyed(settings, file, root)
+  #protectLeads(dir: string, settings?: readonly GitSetting[]): void {
+    for (const name of ['config', 'config.worktree']) {
+      const file = `${dir}/${name}`
+      const known = name === 'config' ? settings : undefined
+      this.obeyed(known ?? (this.places.look(file)?.isFile() ? this.#read(file) : []), file, this.workspace)
+    }
   }
 
   /** What a config names: a hooks directory, programs, and other config files, which name more. */
@@ -151,70 +158,48 @@ export class GitSurvey {
     }
   }
 
-  /** Where `commondir` says so, git takes hooks and settings from another directory, and worktrees are recorded there. */
-  #sharedDir(dir: string, root: string): void {
-    const named = this.places.look(`${dir}/commondir`)?.isFile() === true
-    const shared = named ? readPointer(`${dir}/commondir`) : undefined
-    if (shared === undefined || shared === dir) {
-      this.worktrees(dir, root)
-      return
-    }
-    const home = shared.startsWith(`${this.workspace}/`) ? this.workspace : root
-    this.#settings(shared, home)
-    this.worktrees(shared, home)
-  }
-
-  /** Other worktrees' records are kept whole, or `git worktree prune` inside would delete what it cannot see. */
-  worktrees(gitDir: string, root: string): void {
-    const dir = `${gitDir}/worktrees`
-    const stats = this.places.look(dir)
-    if (stats?.isSymbolicLink()) this.places.add(dir, root)
-    const names = stats === undefined ? [] : listDirectory(dir)
-    if (names.length > MAX_HELD_APART) {
-      this.places.add(dir, root)
-      this.warn(
-        `${dir} has ${names.length} entries and is read-only inside: commits in nested worktrees do not work`,
-        'run "git worktree prune" on the host',
-      )
-      return
-    }
-    for (const name of names) {
-      const record = `${dir}/${name}`
+  /** A worktree in the project is the sandbox's too. Its `.git` file may name only its own record. */
+  #worktrees(dir: string): void {
+    for (const name of listDirectory(`${dir}/worktrees`)) {
+      const record = `${dir}/worktrees/${name}`
       const pointer = readPointer(`${record}/gitdir`)
-      if (pointer === undefined || !pointer.startsWith(`${this.workspace}/`)) {
-        this.places.add(record, root)
-        continue
-      }
-      for (const file of ['gitdir', 'commondir']) this.places.add(`${record}/${file}`, root)
-      this.config(`${record}/config.worktree`, root)
-      this.submodules(`${record}/modules`, root)
+      if (!pointer?.startsWith(`${this.workspace}/`)) continue
+      this.records.push(`worktrees/${name}`)
       this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: record })
     }
   }
 
-  submodules(dir: string, root: string): void {
-    if (this.places.look(dir) === undefined) return
-    const { found, links, complete } = findSubmodules(dir)
-    for (const link of links) this.places.add(link, root)
-    this.#moduleCount += found.length
-    const apart = complete && this.#moduleCount <= MAX_HELD_APART
-    if (!apart) {
-      this.places.add(dir, root)
-      this.warn(
-        `${dir} holds ${found.length} or more submodules or other directories and is read-only inside: commits in submodules do not work`,
-        'run pen in the submodule itself',
-      )
+  #borrowed(path: string, number: number): Omit<GitDirectory, 'submodules'> {
+    const lentAt = `${GIT_LENT}/${number}`
+    const hasLfs = this.places.look(`${path}/lfs`)?.isDirectory() === true
+    return { path, lentAt, alternates: alternates(path, `${lentAt}/objects`), hasLfs }
+  }
+
+  /**
+   * A repository at a gitlink is the one door that remains: `git status` on the host enters it. The `.git` of a submodule is
+   * held, and an uninitialised one becomes an empty directory of the sandbox's own.
+   */
+  gitlinks(gitDir: string): void {
+    const { paths, complete } = gitlinks(gitDir)
+    if (!complete || paths.length > MAX_GITLINKS)
+      throw new PenError('CONFIG_FILE', {
+        what: `the index lists more than ${MAX_GITLINKS} submodules, or pen cannot read it: the sandbox could plant repositories there`,
+        at: `${gitDir}/index`,
+        hint: 'run "git status" on the host to check the index, or run pen in one of the submodules',
+      })
+    for (const path of paths) {
+      const place = `${this.workspace}/${path}`
+      const isEmpty = this.places.look(place)?.isDirectory() === true && listDirectory(place).length === 0
+      if (isEmpty) this.#empty(place)
+      else this.places.add(`${place}/.git`, this.workspace)
     }
-    for (const { gitDir, settings, pointer } of found) {
-      const rule: PlaceRule = { kind: 'git-pointer', to: gitDir }
-      if (apart) this.#settings(gitDir, root, settings)
-      // Other checkouts of a submodule: their records say where its settings are, too.
-      if (apart && this.places.look(`${gitDir}/worktrees`)?.isDirectory())
-        this.places.add(`${gitDir}/worktrees`, root)
-      if (pointer === undefined || !pointer.startsWith(`${this.workspace}/`)) continue
-      if (apart) this.places.add(pointer, this.workspace, rule)
-      else this.places.watch(pointer, this.workspace, rule)
-    }
+  }
+
+  /** Its ancestors are pinned: a renamed one could be replaced, and the mount would go with the old one. */
+  #empty(place: string): void {
+    this.emptyModules.push(place)
+    for (let up = dirname(place); up.length > this.workspace.length; up = dirname(up))
+      this.places.pin(up, this.workspace)
   }
 
   warn(what: string, fix: string): void {

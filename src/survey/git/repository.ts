@@ -2,30 +2,32 @@
  * What a backend must know about the git repository of a workspace. Found with a few lstat calls and never by running git,
  * which would obey the files that are being checked.
  */
-import { dirname } from '../../base/posix-path.ts'
+import { basename, dirname } from '../../base/posix-path.ts'
+import type { GitDirectory } from '../../plan/facts.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import type { PlacesFound } from '../places.ts'
 import { looksLikeGitDir, readUserConfig, resolveGitFile } from './directory.ts'
 import { GitSurvey } from './inside-git-dir.ts'
-import type { GitTree } from './links.ts'
 
 export type RepositoryKind = 'none' | 'ancestor' | 'directory' | 'worktree' | 'submodule' | 'bare' | 'refused'
 
-/**
- * To be mounted in the order of path depth, the deeper over the shallower: `mounts` read-write, `pins` read-write on
- * themselves, `protect` read-only on themselves. No path is in two of them.
- */
+/** To be mounted: `pins` read-write on themselves, `protect` read-only on themselves. No path is in two of them. */
 export interface RepositoryFacts extends PlacesFound {
   readonly kind: RepositoryKind
-  readonly mounts: readonly { readonly path: string; readonly mode: 'rw' }[]
+  /** The repository of which the sandbox gets its own copy. */
+  readonly git: GitDirectory | undefined
+  /** The worktrees that belong to the sandbox: `.` is the main one. */
+  readonly records: readonly string[]
+  /** Submodules without a checkout: the sandbox sees an empty directory of its own. */
+  readonly emptyModules: readonly string[]
   readonly warnings: readonly string[]
-  /** Git directories that the sandbox can write. */
-  readonly trees: readonly GitTree[]
 }
 
 export interface SurveyOptions {
   /** No git directory at or above it is ever mounted. */
   readonly home: string
+  /** False for a sandbox without mounts: it shares the host's repository. */
+  readonly ownRepository: boolean
   /** The user's own git configuration files: a `core.hooksPath` there may point into every project. Trusted. */
   readonly userConfigs?: readonly string[]
   /** Other protected places, absolute, in the workspace or in one of `roots`. */
@@ -36,16 +38,18 @@ export interface SurveyOptions {
 
 /** `workspace` is canonical: absolute, no link in it. */
 export function surveyRepository(workspace: string, options: SurveyOptions): RepositoryFacts {
-  return new Survey(workspace, options.home).run(options)
+  return new Survey(workspace, options).run(options)
 }
 
 class Survey {
   readonly workspace: string
   readonly #git: GitSurvey
-  readonly #mounts: string[] = []
+  readonly #ownRepository: boolean
+  #directory: GitDirectory | undefined
 
-  constructor(workspace: string, home: string) {
+  constructor(workspace: string, { home, ownRepository }: SurveyOptions) {
     this.workspace = workspace
+    this.#ownRepository = ownRepository
     this.#git = new GitSurvey(workspace, home)
   }
 
@@ -55,11 +59,12 @@ class Survey {
     for (const file of userConfigs) this.#userConfig(file)
     for (const path of protect) {
       const root = [this.workspace, ...roots].find(one => path.startsWith(`${one}/`))
-      if (root !== undefined) this.#git.places.add(path, root)
+      // In its own git directory the sandbox may write what it likes.
+      const isOwn = this.#directory !== undefined && isWithin(path, this.#directory.path)
+      if (root !== undefined && !isOwn) this.#git.places.add(path, root)
     }
-    const mounts = this.#mounts.map(path => ({ path, mode: 'rw' as const }))
-    const { warnings, trees, places } = this.#git
-    return { kind, mounts, ...places.found(), warnings, trees }
+    const { warnings, records, emptyModules, places } = this.#git
+    return { kind, git: this.#directory, records, emptyModules, ...places.found(), warnings }
   }
 
   /** The user's own file, so links are followed: some people keep it in a project, which may be this one. */
@@ -73,8 +78,7 @@ class Survey {
     const dotGit = `${this.workspace}/.git`
     const stats = this.#git.places.look(dotGit)
     if (stats?.isDirectory()) {
-      this.#git.gitDir(dotGit, this.workspace)
-      this.#git.places.pin(dotGit, this.workspace)
+      this.#use(dotGit, '.')
       return 'directory'
     }
     if (stats?.isFile()) return this.#pointer(dotGit, home)
@@ -87,7 +91,7 @@ class Survey {
       return 'refused'
     }
     if (looksLikeGitDir(this.workspace)) {
-      this.#git.gitDir(this.workspace, this.workspace)
+      this.#git.shared(this.workspace, this.workspace)
       return 'bare'
     }
     return this.#noRepository(dotGit, home)
@@ -96,7 +100,7 @@ class Survey {
   /** A repository may be made inside, by `git init`; hooks and settings that run programs may not. */
   #noRepository(dotGit: string, home: string): RepositoryKind {
     this.#git.places.add(dotGit, this.workspace, { kind: 'git-dir' })
-    this.#git.gitDir(dotGit, this.workspace)
+    this.#git.shared(dotGit, this.workspace)
     for (let up = dirname(this.workspace); ; up = dirname(up)) {
       if (this.#git.places.look(up === '/' ? '/.git' : `${up}/.git`) !== undefined) {
         // A home directory that is a repository holds dotfiles and is never a project.
@@ -116,14 +120,13 @@ class Survey {
     this.#git.places.add(dotGit, this.workspace)
     switch (found.kind) {
       case 'inside':
-        this.#git.gitDir(found.gitDir, this.workspace)
+        this.#use(found.gitDir, '.')
         return 'directory'
       case 'submodule':
-        this.#mounts.push(found.gitDir)
-        this.#git.gitDir(found.gitDir, found.gitDir)
+        this.#use(found.gitDir, '.')
         return 'submodule'
       case 'worktree':
-        this.#linkedWorktree(found.gitDir, found.commonDir)
+        this.#use(found.commonDir, `worktrees/${basename(found.gitDir)}`)
         return 'worktree'
       case 'refused':
         this.#git.warn(
@@ -134,16 +137,22 @@ class Survey {
     }
   }
 
-  /** The shared repository is writable for commits; other worktrees and the main one's submodules are not. */
-  #linkedWorktree(gitDir: string, commonDir: string): void {
-    this.#mounts.push(commonDir, gitDir)
-    this.#git.gitDir(commonDir, commonDir, 'common')
-    this.#git.places.add(`${commonDir}/worktrees`, commonDir)
-    this.#git.places.add(`${commonDir}/modules`, commonDir)
-    this.#git.places.reopen(gitDir)
-    this.#git.trees.push({ path: gitDir, root: gitDir, links: [] })
-    for (const name of ['gitdir', 'commondir']) this.#git.places.add(`${gitDir}/${name}`, gitDir)
-    this.#git.config(`${gitDir}/config.worktree`, gitDir)
-    this.#git.submodules(`${gitDir}/modules`, gitDir)
+  /** `record` is the worktree that the project is. */
+  #use(commonDir: string, record: string): void {
+    if (!this.#ownRepository) {
+      this.#git.shared(commonDir, this.workspace)
+      return
+    }
+    if (this.#git.places.look(`${commonDir}/reftable`) !== undefined) {
+      this.#git.warn(
+        `${commonDir} keeps its refs in reftable, which pen does not support: git does not work inside`,
+        'git refs migrate --ref-format=files',
+      )
+      this.#git.places.add(commonDir, this.workspace)
+      return
+    }
+    this.#git.records.push(record)
+    this.#directory = this.#git.own(commonDir)
+    this.#git.gitlinks(`${commonDir}/${record}`)
   }
 }

@@ -1,12 +1,12 @@
 /**
  * The nested repositories that a repository's index lists. A plain `git status` on the host enters each and obeys its
- * settings, including `core.fsmonitor`. A sandbox can write the index, so it is read within bounds, and only for names.
+ * settings, including `core.fsmonitor`.
  */
 import { readdirSync } from 'node:fs'
-import { absent, lookAt } from '../../base/beneath/look-at.ts'
+import { absent } from '../../base/beneath/look-at.ts'
 import { PenError } from '../../base/error.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
-import { isText } from '../../survey/non-utf8-directories.ts'
+import { isText } from '../non-utf8-directories.ts'
 
 export interface Gitlinks {
   /** Relative to the top of the working tree. Hostile text. */
@@ -22,10 +22,9 @@ const GITLINK = Buffer.from([0, 0, 0xe0, 0])
 const NAME_LENGTH = 0xfff
 const EXTENDED = 0x4000
 
-/** Only an index that changed since then, by change time, which a sandbox cannot set. Others are the user's. */
-export function changedGitlinks(gitDir: string, since: number): Gitlinks {
+export function gitlinks(gitDir: string): Gitlinks {
   const files = ['index', ...sharedIndexes(gitDir)].map(name => `${gitDir}/${name}`)
-  const found = files.filter(file => isNew(file, since)).map(readLinks)
+  const found = files.map(readLinks)
   const paths = [...new Set(found.flatMap(links => links.paths))]
   return {
     paths: paths.slice(0, MAX_LINKS),
@@ -40,11 +39,6 @@ function sharedIndexes(gitDir: string): readonly string[] {
   } catch (error) {
     return absent(error, gitDir) ?? []
   }
-}
-
-function isNew(file: string, since: number): boolean {
-  const stats = lookAt(file)
-  return stats !== undefined && Number(stats.ctimeNs / 1_000_000n) >= since
 }
 
 function readLinks(file: string): Gitlinks {

@@ -1,0 +1,159 @@
+/**
+ * A short process sandbox for a program that pen itself needs to run on hostile files. It has the system's programs, the
+ * given mounts, no network and no project.
+ */
+import { closeSync, createReadStream } from 'node:fs'
+import { newRunId } from '../audit/segment-name.ts'
+import { memoryFile, pipe } from '../base/kernel/descriptor.ts'
+import type { Bytes, Millis } from '../base/quantity.ts'
+import { openBounds } from '../limits/bounds.ts'
+import type { HostFacts } from '../plan/facts.ts'
+import type { Plan, Step } from '../plan/plan.ts'
+import type { GuestPath, HostPath } from '../policy/files/path.ts'
+import type { Limits } from '../policy/policy.ts'
+import { fillMemoryFile } from './process/bwrap-inputs.ts'
+import { start } from './process/process.ts'
+
+const GIB = 1024 ** 3
+const LIMITS: Limits = {
+  cpus: 2,
+  memory: GIB as Bytes,
+  pids: 64,
+  wall: 60_000 as Millis,
+  disk: GIB as Bytes,
+  output: GIB as Bytes,
+  files: 1024,
+}
+const SCRATCH = (64 * 1024 * 1024) as Bytes
+
+/** Larger answers go to a descriptor of the caller's. */
+const MAX_OUTPUT = 256 * 1024 * 1024
+const MAX_ERRORS = 4096
+
+/** Who runs it, and with which programs. */
+export interface BoxWorld {
+  readonly facts: Pick<HostFacts, 'system' | 'identity' | 'unprivilegedUser'>
+  readonly sandbox: { readonly id: string; readonly stateDir: string }
+  readonly cacheDir: string
+}
+
+export interface BoxRun {
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  /** Mounts beside the system's directories and `/tmp`. */
+  readonly steps: readonly Step[]
+  /** A descriptor that the caller closes, or bytes. */
+  readonly input: Uint8Array | number
+  /** Where standard output goes. The caller closes its own copy. */
+  readonly outputTo?: number
+}
+
+export interface BoxAnswer {
+  readonly code: number
+  /** Hostile, like everything that the box prints. */
+  readonly stdout: Buffer
+  readonly stderr: string
+}
+
+export async function runInBox({ facts, sandbox, cacheDir }: BoxWorld, run: BoxRun): Promise<BoxAnswer> {
+  const id = newRunId()
+  const bounds = openBounds({ limits: LIMITS, runId: id, support: undefined })
+  const memory = typeof run.input === 'number' ? undefined : memoryFile()
+  const [outRead, outWrite] = run.outputTo === undefined ? pipe() : [undefined, run.outputTo]
+  const [errRead, errWrite] = pipe()
+  try {
+    if (memory !== undefined && typeof run.input !== 'number') fillMemoryFile(memory, run.input)
+    const running = await inTurn(() =>
+      start(boxPlan(facts, run), {
+        sandbox: { ...sandbox, run: id },
+        cacheDir,
+        stdio: [memory ?? Number(run.input), outWrite, errWrite],
+        execDaemon: false,
+        placement: {
+          joinFds: bounds.joinFds,
+          wrap: bounds.wrap,
+          env: bounds.wrapEnv,
+          within: spawn => spawn(),
+          hasDoor: false,
+        },
+      }),
+    ).finally(() => {
+      if (outRead !== undefined) closeSync(outWrite)
+      closeSync(errWrite)
+    })
+    const timer = setTimeout(() => running.kill(), LIMITS.wall)
+    const answer = Promise.all([
+      outRead === undefined ? Buffer.alloc(0) : collect(outRead, MAX_OUTPUT, () => running.kill()),
+      collect(errRead, MAX_ERRORS, () => undefined),
+      running.ended.finally(() => clearTimeout(timer)),
+    ])
+    running.begin({ record: () => undefined })
+    const [stdout, stderr, ending] = await answer
+    return { code: ending.kind === 'exit' ? ending.code : 137, stdout, stderr: stderr.toString('utf8') }
+  } finally {
+    if (memory !== undefined) closeSync(memory)
+    await bounds.remove()
+  }
+}
+
+let last: Promise<unknown> = Promise.resolve()
+
+/** As root, a start moves pen into another mount namespace for a moment. So one box starts after the other. */
+function inTurn<T>(act: () => Promise<T>): Promise<T> {
+  const turn = last.then(act, act)
+  last = turn.catch(() => undefined)
+  return turn
+}
+
+function boxPlan(facts: BoxWorld['facts'], { argv, env, steps }: BoxRun): Plan {
+  const instead = facts.unprivilegedUser
+  return {
+    backend: 'process',
+    isolation: 'process',
+    soft: false,
+    workspace: '/' as HostPath,
+    steps: [...systemSteps(facts), ...steps, { op: 'seal', at: '/' as GuestPath }],
+    argv,
+    cwd: '/' as GuestPath,
+    env: Object.entries(env).map(([name, value]) => ({ name, value, secret: false })),
+    hostname: 'pen',
+    user: instead === undefined ? facts.identity : { uid: 1000, gid: 1000 },
+    runAs: instead === undefined ? 'self' : { uid: instead.uid, gid: instead.gid },
+    network: { kind: 'none', why: 'pen runs a program of its own' },
+    limits: LIMITS,
+    listedExec: false,
+    executable: [],
+    makeDirectories: [],
+    growing: [],
+    watch: [],
+    gaps: [],
+    weaker: [],
+    notes: [],
+  }
+}
+
+function systemSteps({ system }: BoxWorld['facts']): Step[] {
+  return [
+    ...system.map((entry): Step => {
+      const at = entry.path as string as GuestPath
+      return entry.kind === 'link'
+        ? { op: 'link', at, to: entry.to }
+        : { op: 'bind', from: entry.real, at, mode: 'ro', why: 'system' }
+    }),
+    { op: 'devices', at: '/dev' as GuestPath },
+    { op: 'processes', at: '/proc' as GuestPath },
+    { op: 'tmpfs', at: '/tmp' as GuestPath, size: SCRATCH, mode: 0o1777 },
+  ]
+}
+
+async function collect(fd: number, most: number, onMore: () => void): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of createReadStream('', { fd })) {
+    const bytes = chunk as Buffer
+    length += bytes.length
+    if (length <= most) chunks.push(bytes)
+    else onMore()
+  }
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,34 @@
+/** The sandbox's own git directory, at the place of the host's one, and what it borrows from the host. */
+import type { GuestPath, HostPath } from '../policy/files/path.ts'
+import type { GitDirectory } from './facts.ts'
+import type { Step } from './plan.ts'
+
+type Bind = Extract<Step, { op: 'bind' }>
+
+export function gitSteps(git: GitDirectory, own: HostPath): Bind[] {
+  const why = "the sandbox's own git directory"
+  return [
+    { op: 'bind', from: own, at: git.path as GuestPath, mode: 'rw', why },
+    ...[git, ...git.submodules].flatMap(borrowed),
+  ]
+}
+
+/** The empty directory of an uninitialised submodule, beside the sandbox's own git directory. */
+export const emptyModule = (own: HostPath, number: number): HostPath =>
+  `${own.slice(0, own.lastIndexOf('/'))}/modules/${number}` as HostPath
+
+function borrowed({ path, lentAt, alternates, hasLfs }: GitDirectory): Bind[] {
+  const lend = (from: string, at: string): Bind => ({
+    op: 'bind',
+    from: from as HostPath,
+    at: at as GuestPath,
+    mode: 'ro',
+    why: 'borrowed by git',
+  })
+  return [
+    lend(`${path}/objects`, `${lentAt}/objects`),
+    // git-lfs looks beside the borrowed objects.
+    ...(hasLfs ? [lend(`${path}/lfs`, `${lentAt}/lfs`)] : []),
+    ...alternates.map(({ from, at }) => lend(from, at)),
+  ]
+}

@@ -1,0 +1,164 @@
+/** Carries out a sync plan on one repository: refs, HEAD, index and stashes. */
+import { fields, type GitRunner, runGit } from './git-runner.ts'
+import type { HeadMove, IndexMove, RefMove } from './plan-sync.ts'
+
+const UPDATE_REFS = 'git update-ref -z --stdin --create-reflog -m "$1"'
+const SET_BRANCH = 'git symbolic-ref -m "$1" HEAD "$2"'
+const DETACH = 'git update-ref --no-deref -m "$1" HEAD "$2"'
+const CHANGED = 'ulimit -t 60; git diff-tree -r -z --raw --no-renames --no-abbrev "$1" "$2"'
+/** With a letter for each entry: S is skip-worktree, a small letter is assume-unchanged. */
+const ENTRIES = 'git ls-files -z --stage -v --full-name'
+const SET_ENTRIES = 'git update-index -z --index-info'
+const SET_FLAG = 'git update-index -z "$1" --stdin'
+
+/** All refs move together. When git refuses that, each moves on its own. Returns those that git refused. */
+export async function applyRefs(
+  git: GitRunner,
+  at: At,
+  moves: readonly RefMove[],
+  message: string,
+): Promise<readonly RefMove[]> {
+  const call = (some: readonly RefMove[]) =>
+    git({ script: UPDATE_REFS, args: [message], input: some.map(refLine).join(''), ...at })
+  if (moves.length === 0 || (await call(moves)).code === 0) return []
+  const failed: RefMove[] = []
+  for (const move of moves) if ((await call([move])).code !== 0) failed.push(move)
+  return failed
+}
+
+export interface At {
+  readonly gitDir?: string
+}
+
+/** An old value of zeros says that the ref must not exist. A symbolic ref is not followed. */
+const refLine = ({ name, old, new: id }: RefMove): string =>
+  `option no-deref\0update ${name}\0${id}\0${old ?? '0'.repeat(id.length)}\0`
+
+export async function applyHead(
+  git: GitRunner,
+  at: At,
+  { record, head }: HeadMove,
+  message: string,
+): Promise<void> {
+  const place = recordAt(at, record)
+  if (head.branch !== undefined)
+    await runGit(git, { script: SET_BRANCH, args: [message, head.branch], ...place })
+  else if (head.commit !== undefined)
+    await runGit(git, { script: DETACH, args: [message, head.commit], ...place })
+}
+
+/** git's own `stash store` needs a working tree. */
+export async function storeStash(git: GitRunner, at: At, id: string, message: string): Promise<void> {
+  await runGit(git, {
+    script: 'git update-ref --create-reflog -m "$1" refs/stash "$2"',
+    args: [message, id],
+    ...at,
+  })
+}
+
+/**
+ * Moves index entries from one commit to another, where the entry is still that of the old commit. What the user staged, an
+ * intent to add, and flags stay as they are.
+ */
+export async function applyIndex(
+  git: GitRunner,
+  at: At,
+  { record, old, new: commit }: IndexMove,
+): Promise<void> {
+  const place = recordAt(at, record)
+  const changes = await changedPaths(git, place, old, commit)
+  if (changes.length === 0) return
+  const entries = parseEntries(await runGit(git, { script: ENTRIES, ...place }))
+  const taken = directoriesOf(entries.keys())
+  const moved = changes.filter(({ path, before }) => {
+    const entry = entries.get(path)
+    if (before !== '') return entry?.value === before
+    // git would remove a staged file to make room for a directory of the same name, and the other way round.
+    return entry === undefined && !taken.has(path) && !parentsOf(path).some(parent => entries.has(parent))
+  })
+  const lines = moved.map(
+    ({ path, after }) => `${after === '' ? `0 ${'0'.repeat(commit.length)}` : after}\t${path}\0`,
+  )
+  if (lines.length === 0) return
+  await runGit(git, { script: SET_ENTRIES, input: bytes(lines), ...place })
+  for (const [flag, test] of FLAGS) {
+    const paths = moved.flatMap(({ path, after }) =>
+      after !== '' && test(entries.get(path)?.letter ?? '') ? [`${path}\0`] : [],
+    )
+    if (paths.length > 0) await runGit(git, { script: SET_FLAG, args: [flag], input: bytes(paths), ...place })
+  }
+}
+
+const FLAGS: readonly (readonly [string, (letter: string) => boolean])[] = [
+  ['--skip-worktree', letter => letter.toUpperCase() === 'S'],
+  ['--assume-unchanged', letter => /^[a-z]$/.test(letter)],
+]
+
+export interface Change {
+  /** In latin1: the path is bytes. */
+  readonly path: string
+  /** Mode and id; empty where there is no entry. */
+  readonly before: string
+  readonly after: string
+}
+
+/** `old` is undefined for the first commit. Fails when git cannot list the difference in bounded time. */
+export async function changedPaths(
+  git: GitRunner,
+  at: At,
+  old: string | undefined,
+  commit: string,
+): Promise<readonly Change[]> {
+  const from = old ?? (commit.length === 40 ? EMPTY_TREE.sha1 : EMPTY_TREE.sha256)
+  const list = fields(await runGit(git, { script: CHANGED, args: [from, commit], ...at }))
+  const out: Change[] = []
+  // `:OLDMODE NEWMODE OLDID NEWID STATUS`, then the path.
+  for (let i = 0; i + 1 < list.length; i += 2) {
+    const [oldMode = '', newMode = '', oldId = '', newId = ''] = (list[i] ?? '').slice(1).split(' ')
+    const entry = (mode: string, id: string): string => (/^0+$/.test(mode) ? '' : `${mode} ${id}`)
+    out.push({ path: list[i + 1] ?? '', before: entry(oldMode, oldId), after: entry(newMode, newId) })
+  }
+  return out
+}
+
+const EMPTY_TREE = {
+  sha1: '4b825dc642cb6eb9a060e54bf8d69288fbee4904',
+  sha256: '6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321',
+}
+
+interface IndexEntry {
+  readonly letter: string
+  readonly value: string
+}
+
+/** `LETTER MODE ID STAGE<tab>PATH`. An entry with a conflict equals no entry of a commit. */
+function parseEntries(output: Buffer): ReadonlyMap<string, IndexEntry> {
+  const out = new Map<string, IndexEntry>()
+  for (const field of fields(output)) {
+    const tab = field.indexOf('\t')
+    const [letter = '', mode = '', id = '', stage = ''] = field.slice(0, tab).split(' ')
+    out.set(field.slice(tab + 1), { letter, value: stage === '0' ? `${mode} ${id}` : 'conflict' })
+  }
+  return out
+}
+
+function directoriesOf(paths: Iterable<string>): ReadonlySet<string> {
+  const out = new Set<string>()
+  for (const path of paths) for (const parent of parentsOf(path)) out.add(parent)
+  return out
+}
+
+function parentsOf(path: string): string[] {
+  const out: string[] = []
+  for (let slash = path.lastIndexOf('/'); slash > 0; slash = path.lastIndexOf('/', slash - 1))
+    out.push(path.slice(0, slash))
+  return out
+}
+
+const bytes = (lines: readonly string[]): Buffer => Buffer.from(lines.join(''), 'latin1')
+
+/** The directory of a worktree's record. */
+const recordAt = ({ gitDir }: At, record: string): At => {
+  const path = [gitDir, record === '.' ? undefined : record].filter(part => part !== undefined).join('/')
+  return path === '' ? {} : { gitDir: path }
+}

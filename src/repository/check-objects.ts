@@ -1,0 +1,135 @@
+/**
+ * pen's own check of objects that come from a sandbox, beside git's. `index-pack` accepts odd modes, which become gitlinks in
+ * the index, and links named `.gitattributes`. A few nested trees can name more files than git can list.
+ */
+
+/** In a tree, git writes no leading zero. */
+const MODES = new Set(['100644', '100755', '120000', '40000', '160000'])
+const DIRECTORY = '40000'
+const LINK = '120000'
+
+/** Deeper trees crash git's own commands. */
+const MAX_DEPTH = 1024
+const MAX_PATHS = 2_000_000
+const MAX_NAME = 255
+
+export interface Tree {
+  /** As git stores it: mode, space, name, NUL, object id. */
+  readonly body: Buffer
+  readonly idLength: number
+}
+
+export interface CheckedTrees {
+  /** Why they are refused. */
+  readonly refused: string | undefined
+  /** Objects that are named `.gitmodules`. */
+  readonly gitmodules: readonly string[]
+}
+
+interface Weight {
+  readonly paths: number
+  readonly depth: number
+}
+
+/** `trees` are the new ones by id. A tree that the host has counts as one path. */
+export function checkTrees(trees: ReadonlyMap<string, Tree>): CheckedTrees {
+  const gitmodules = new Set<string>()
+  const children = new Map<string, readonly Entry[]>()
+  for (const [id, tree] of trees) {
+    const entries = parseTree(tree)
+    const refused =
+      typeof entries === 'string' ? entries : entries.map(judgeEntry).find(why => why !== undefined)
+    if (refused !== undefined || typeof entries === 'string')
+      return { refused: `tree ${id}: ${refused}`, gitmodules: [] }
+    for (const { name, id: blob } of entries) if (/^\.gitmodules$/i.test(name)) gitmodules.add(blob)
+    children.set(id, entries)
+  }
+  return { refused: weigh(children), gitmodules: [...gitmodules] }
+}
+
+interface Entry {
+  readonly mode: string
+  /** In latin1: the name is bytes. */
+  readonly name: string
+  readonly id: string
+}
+
+function parseTree({ body, idLength }: Tree): readonly Entry[] | string {
+  const entries: Entry[] = []
+  for (let at = 0; at < body.length; ) {
+    const space = body.indexOf(0x20, at)
+    const nul = body.indexOf(0, at)
+    const end = nul + 1 + idLength
+    if (space < 0 || nul < space || end > body.length) return 'it is cut off'
+    entries.push({
+      mode: body.toString('latin1', at, space),
+      name: body.toString('latin1', space + 1, nul),
+      id: body.toString('hex', nul + 1, end),
+    })
+    at = end
+  }
+  return entries
+}
+
+function judgeEntry({ mode, name }: Entry): string | undefined {
+  if (!MODES.has(mode)) return `an entry has the mode ${mode.slice(0, 20).replace(/[^0-7]/g, '?')}`
+  if (name === '' || name === '.' || name === '..' || name.includes('/') || /^\.git$/i.test(name))
+    return 'an entry has a name that leads out of the tree'
+  if (name.length > MAX_NAME) return `an entry has a name of ${name.length} bytes`
+  const special = /^\.git(?:modules|attributes|ignore)$/i.exec(name)?.[0].toLowerCase()
+  return special !== undefined && mode === LINK ? `${special} is a link` : undefined
+}
+
+/** Without recursion: a sandbox may nest thirty thousand trees. */
+function weigh(children: ReadonlyMap<string, readonly Entry[]>): string | undefined {
+  const weights = new Map<string, Weight>()
+  for (const top of children.keys()) {
+    const stack = [top]
+    while (stack.length > 0) {
+      const id = stack.at(-1) ?? ''
+      const below = (children.get(id) ?? []).filter(
+        ({ mode, id: child }) => mode === DIRECTORY && children.has(child),
+      )
+      const unknown = below.find(({ id: child }) => !weights.has(child))
+      if (unknown !== undefined) {
+        // A tree cannot contain itself: its id is the hash of its content.
+        stack.push(unknown.id)
+        continue
+      }
+      stack.pop()
+      const inner = below.map(({ id: child }) => weights.get(child) ?? { paths: 0, depth: 0 })
+      const paths = (children.get(id) ?? []).length + inner.reduce((sum, weight) => sum + weight.paths, 0)
+      const depth = 1 + inner.reduce((most, weight) => Math.max(most, weight.depth), 0)
+      if (depth > MAX_DEPTH) return `tree ${id} is more than ${MAX_DEPTH} directories deep`
+      if (paths > MAX_PATHS) return `tree ${id} has more than ${MAX_PATHS} paths`
+      weights.set(id, { paths, depth })
+    }
+  }
+  return undefined
+}
+
+/** A transport helper: git runs `git-remote-ext` for `ext::`, which runs any program. */
+const HELPER = /^\s*url\s*=\s*"?[^/\s]*::/im
+
+export const checkGitmodules = (text: string): string | undefined =>
+  HELPER.test(text) ? 'a URL in .gitmodules names a helper program' : undefined
+
+export interface BatchObject {
+  readonly id: string
+  readonly body: Buffer
+}
+
+/** The answers of `git cat-file --batch`: a line with id, type and size, the object, and a newline. */
+export function parseBatch(bytes: Buffer): readonly BatchObject[] {
+  const objects: BatchObject[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const end = bytes.indexOf(0x0a, at)
+    const [id = '', , size = ''] = bytes.toString('latin1', at, end < 0 ? at : end).split(' ')
+    const length = Number(size)
+    if (end < 0 || !/^\d+$/.test(size) || end + 1 + length > bytes.length)
+      throw new Error('git cat-file answered in another form')
+    objects.push({ id, body: bytes.subarray(end + 1, end + 1 + length) })
+    at = end + 2 + length
+  }
+  return objects
+}

@@ -1,0 +1,57 @@
+/** What the user is told about a sync: only what is not on the host as expected. */
+import { printable } from '../base/printable.ts'
+import { shellWord } from '../base/shell-word.ts'
+import type { Aside } from './plan-sync.ts'
+import type { SyncReport } from './repository-sync.ts'
+
+const MAX_LINES = 20
+const MAX_PATHS = 5
+
+/** `place` is a submodule's directory, or empty. */
+export function describeReport(place: string, report: SyncReport, sandbox: string): string[] {
+  const where = place === '' ? '' : ` of ${printable(place.slice(1), 200)}`
+  const lines = report.aside.map(aside => describeAside(aside, sandbox, where))
+  for (const { name, why } of report.refused)
+    lines.push(
+      `git: ${printable(name, 200)}${where} stays in the sandbox: ${why}; fix: give it another name inside`,
+    )
+  for (const name of report.deleted)
+    lines.push(
+      `git: ${short(name)}${where} was deleted in the sandbox and is still on the host; ${deletion(name)}`,
+    )
+  if (report.isOpen)
+    lines.push(
+      `git: a rebase, merge, pick or bisect${where} is unfinished in the sandbox; the next run goes on with it`,
+    )
+  if (report.isStaged)
+    lines.push(`git: staged files${where} stay staged in the sandbox; the next run has them`)
+  const more = lines.length - MAX_LINES
+  return more > 0 ? [...lines.slice(0, MAX_LINES), `git: … and ${more} more: pen git status`] : lines
+}
+
+const short = (name: string): string => printable(name.replace(/^refs\/(?:heads|tags)\//, ''), 200)
+
+function deletion(name: string): string {
+  const word = shellWord(name.replace(/^refs\/(?:heads|tags)\//, ''))
+  if (word === undefined) return 'to delete it, use git on the host'
+  return `to delete it: git ${name.startsWith('refs/tags/') ? 'tag -d' : 'branch -D'} ${word}`
+}
+
+function describeAside({ name, reason, paths = [] }: Aside, sandbox: string, where: string): string {
+  const ref = `refs/pen/${sandbox}/${name.slice('refs/'.length)}`
+  const merge = `git merge ${shellWord(ref) ?? ref}`
+  const what = `git: ${short(name)}${where}`
+  switch (reason) {
+    case 'moved-there':
+      return `${what} moved on the host too: the sandbox's commits are at ${printable(ref, 300)}; to merge them: ${merge}`
+    case 'checked-out':
+      return `${what} is checked out in another worktree: the sandbox's commits are at ${printable(ref, 300)}; to merge them there: ${merge}`
+    case 'tag':
+      return `${what} exists on the host and did not move: the sandbox's tag is at ${printable(ref, 300)}`
+    case 'consent': {
+      const shown = paths.slice(0, MAX_PATHS).map(path => printable(path, 200))
+      const more = paths.length > MAX_PATHS ? ` and ${paths.length - MAX_PATHS} more` : ''
+      return `${what} waits for you: its commits bring what the host's programs would run or enter (${shown.join(', ')}${more}); look at them with "pen git log", then: pen git import --accept`
+    }
+  }
+}

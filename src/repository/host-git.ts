@@ -1,0 +1,72 @@
+/**
+ * The host's git, for the host's repository. It reads nothing of the working tree, which is the sandbox's to write: it gets
+ * the git directory by name and an empty directory as its working tree, and runs no hook, monitor or helper.
+ */
+import { mkdirSync, statSync } from 'node:fs'
+import { findTool } from '../base/find-tool.ts'
+import { isHostRoot } from '../base/kernel/host-root.ts'
+import { missingTool } from '../base/missing-tool.ts'
+import { dirname } from '../base/posix-path.ts'
+import { startProgram } from '../base/start-program.ts'
+import { GIT_ENVIRONMENT } from './git-environment.ts'
+import type { GitAnswer, GitCall } from './git-runner.ts'
+
+/** pen's git commands take milliseconds. One that takes this long has a hostile pack or a broken disk. */
+const TIMEOUT_MS = 120_000
+
+export class HostGit {
+  readonly #commonDir: string
+  readonly #empty: string
+  readonly #path: string
+  readonly #shell: string
+  readonly #owner: { readonly uid?: number; readonly gid?: number }
+
+  /** `empty` is made here. Without a working tree of its own, git would take the current directory, or `core.worktree`. */
+  constructor(commonDir: string, empty: string) {
+    const [git, shell] = [findTool('git'), findTool('sh')]
+    if (git === undefined) throw missingTool('git', 'install git: apt-get install git')
+    if (shell === undefined) throw missingTool('sh', 'install a POSIX shell')
+    this.#commonDir = commonDir
+    this.#empty = empty
+    mkdirSync(empty, { recursive: true })
+    this.#path = [...new Set([dirname(git), '/usr/bin', '/bin'])].join(':')
+    this.#shell = shell
+    const { uid, gid } = statSync(commonDir)
+    this.#owner = isHostRoot() && uid !== 0 ? { uid, gid } : {}
+  }
+
+  /** As the owner of the repository: what root's pen writes into a user's repository belongs to that user. */
+  readonly run = async ({
+    script,
+    args = [],
+    gitDir,
+    input = '',
+    env,
+    inputFrom,
+  }: GitCall): Promise<GitAnswer> => {
+    const dir = gitDir === undefined ? this.#commonDir : `${this.#commonDir}/${gitDir}`
+    const child = startProgram([this.#shell, '-c', script, 'pen', ...args], {
+      cwd: this.#empty,
+      env: {
+        ...GIT_ENVIRONMENT,
+        HOME: '/nonexistent',
+        PATH: this.#path,
+        GIT_DIR: dir,
+        GIT_WORK_TREE: this.#empty,
+        ...env,
+      },
+      timeout: TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+      stdin: inputFrom ?? Buffer.from(input),
+      stdout: 'pipe',
+      stderr: 'pipe',
+      ...this.#owner,
+    })
+    const [stdout, stderr, code] = await Promise.all([
+      new Response(child.stdout).arrayBuffer(),
+      new Response(child.stderr).text(),
+      child.exited,
+    ])
+    return { code, stdout: Buffer.from(stdout), stderr }
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * Decides what moves from one repository to the other. Each ref is compared with its value at the last sync: what moved here
+ * moves there, unless it moved there too. Then it is put aside, and nothing is lost. Both directions use this function.
+ */
+import { type Head, type RepositoryState, sameHead } from './state.ts'
+
+/** What both repositories had after the last sync. */
+export interface Synced {
+  readonly refs: ReadonlyMap<string, string>
+  readonly heads: ReadonlyMap<string, Head>
+}
+
+export interface RefMove {
+  readonly name: string
+  /** The value that it must have now. Undefined: it must not exist. */
+  readonly old: string | undefined
+  readonly new: string
+}
+
+export interface HeadMove {
+  readonly record: string
+  readonly head: Head
+}
+
+/** An index follows HEAD of its worktree from one commit to another. Undefined: no commit yet. */
+export interface IndexMove {
+  readonly record: string
+  readonly old: string | undefined
+  readonly new: string
+}
+
+/** `consent`: the host's git would run or enter what the commits bring, so a person looks at them first. */
+export type AsideReason = 'moved-there' | 'checked-out' | 'tag' | 'consent'
+
+export interface Aside {
+  readonly name: string
+  readonly id: string
+  readonly reason: AsideReason
+  /** For `consent`: the paths. Hostile text. */
+  readonly paths?: readonly string[]
+}
+
+export interface SyncPlan {
+  readonly refs: readonly RefMove[]
+  readonly heads: readonly HeadMove[]
+  readonly indexes: readonly IndexMove[]
+  readonly aside: readonly Aside[]
+  /** Names that would mislead git or a reader. Hostile text. */
+  readonly refused: readonly { readonly name: string; readonly why: string }[]
+  /** Refs that are gone here. A deletion never crosses by itself. */
+  readonly deleted: readonly string[]
+  /** An operation is open, or the index is locked: HEAD, its branch and the index move together, later. */
+  readonly waits: boolean
+  /** Commits of stashes that are not there, oldest first. */
+  readonly stashes: readonly string[]
+}
+
+export interface SyncRules {
+  readonly synced: Synced
+  /** Which refs cross in this direction. */
+  readonly crosses: RegExp
+  /** The worktrees that belong to the sandbox. */
+  readonly records: readonly string[]
+  /** Refuses names. For refs that come from the sandbox. */
+  readonly judge: (name: string, there: ReadonlyMap<string, string>) => string | undefined
+  /** Whether `newer` has `older` in its history. */
+  readonly contains: (newer: string, older: string) => Promise<boolean>
+  /** Paths of the step from one commit to the other that need consent. */
+  readonly needsConsent: (old: string | undefined, now: string) => Promise<readonly string[]>
+}
+
+export async function planSync(
+  here: RepositoryState,
+  there: RepositoryState,
+  rules: SyncRules,
+): Promise<SyncPlan> {
+  const { synced, records } = rules
+  const refs: RefMove[] = []
+  const aside: Aside[] = []
+  const refused: { name: string; why: string }[] = []
+  const deleted: string[] = []
+  const isWaiting = (record: string): boolean =>
+    here.heads.get(record)?.isBusy === true || there.heads.get(record)?.isBusy === true
+  const branchesOf = (some: (record: string) => boolean): ReadonlySet<string | undefined> =>
+    new Set([...there.heads, ...here.heads].flatMap(([record, { branch }]) => (some(record) ? [branch] : [])))
+  const ours = branchesOf(record => records.includes(record))
+  const waiting = branchesOf(record => records.includes(record) && isWaiting(record))
+  const elsewhere = new Set(
+    [...there.heads].flatMap(([record, { branch }]) => (records.includes(record) ? [] : [branch])),
+  )
+  let waits = false
+  for (const name of new Set([...here.refs.keys(), ...synced.refs.keys()])) {
+    if (!rules.crosses.test(name)) continue
+    const [was, now, other] = [synced.refs.get(name), here.refs.get(name), there.refs.get(name)]
+    if (now === was || now === other) continue
+    if (now === undefined) {
+      if (other === was) deleted.push(name)
+      continue
+    }
+    const why = other === undefined ? rules.judge(name, there.refs) : undefined
+    const consent = why === undefined && ours.has(name) ? await rules.needsConsent(other ?? was, now) : []
+    if (why !== undefined) refused.push({ name, why })
+    else if (elsewhere.has(name)) aside.push({ name, id: now, reason: 'checked-out' })
+    else if (consent.length > 0) aside.push({ name, id: now, reason: 'consent', paths: consent })
+    else if (waiting.has(name)) waits = true
+    else if (other !== undefined && name.startsWith('refs/tags/'))
+      aside.push({ name, id: now, reason: 'tag' })
+    else if (other === was || (other !== undefined && (await rules.contains(now, other))))
+      refs.push({ name, old: other, new: now })
+    else if (other === undefined || !(await rules.contains(other, now)))
+      aside.push({ name, id: now, reason: 'moved-there' })
+  }
+  const { heads, indexes } = planHeads(here, there, rules, refs, isWaiting)
+  const stashes = here.stashes.filter(id => !there.stashes.includes(id)).reverse()
+  return { refs, heads, indexes, aside, refused, deleted, waits, stashes }
+}
+
+function planHeads(
+  here: RepositoryState,
+  there: RepositoryState,
+  { synced, records }: SyncRules,
+  moves: readonly RefMove[],
+  isWaiting: (record: string) => boolean,
+): Pick<SyncPlan, 'heads' | 'indexes'> {
+  const after = new Map(there.refs)
+  for (const { name, new: id } of moves) after.set(name, id)
+  const heads: HeadMove[] = []
+  const indexes: IndexMove[] = []
+  for (const record of records) {
+    const [from, to, was] = [here.heads.get(record), there.heads.get(record), synced.heads.get(record)]
+    if (from === undefined || to === undefined || isWaiting(record)) continue
+    const follows = !sameHead(from, to) && sameHead(to, was)
+    if (!follows && !sameHead(from, to)) continue
+    const commit = from.branch === undefined ? from.commit : after.get(from.branch)
+    // A branch that was put aside has not moved. HEAD and index stay with it.
+    if (commit !== from.commit) continue
+    if (follows) heads.push({ record, head: from })
+    if (commit !== undefined && commit !== to.commit) indexes.push({ record, old: to.commit, new: commit })
+  }
+  return { heads, indexes }
+}
+
+/** Letters of any language, and what people write in branch names. No shell, terminal or glob character. */
+const PLAIN = /^[\p{L}\p{N}._/+@#=-]+$/u
+/** Words that git reads as something else than a branch or a tag: a commit by its id, or a file of its own. */
+const SPECIAL = /^(?:@|[A-Z_]*HEAD|[0-9a-f]{7,64}|.*-g[0-9a-f]{4,})$/
+const PREFIXED = /^(?:refs|heads|tags|remotes|notes|pen|stash)(?:\/|$)/
+const MAX_PART = 200
+
+/** Why a new ref from a sandbox is refused; undefined when it is fine. git checks the form of the name itself. */
+export function judgeName(name: string, there: ReadonlyMap<string, string>): string | undefined {
+  const short = name.replace(/^refs\/[^/]+\//, '')
+  const parts = short.split('/')
+  if (parts.some(part => part.startsWith('-'))) return 'a part of its name starts with "-"'
+  if (!PLAIN.test(short) || short !== short.normalize('NFC')) return 'its name has unusual characters'
+  if (parts.some(part => Buffer.byteLength(part) > MAX_PART)) return 'its name is too long'
+  if (SPECIAL.test(short) || PREFIXED.test(short)) return 'git gives its name another meaning'
+  const others = ['refs/heads/', 'refs/tags/', 'refs/remotes/', 'refs/'].map(prefix => `${prefix}${short}`)
+  if (others.some(other => other !== name && there.has(other)))
+    return 'it would shadow another ref of the same short name'
+  const folded = name.toLowerCase()
+  return [...there.keys()].some(other => other.toLowerCase() === folded)
+    ? 'it differs from another ref in case alone'
+    : undefined
+}

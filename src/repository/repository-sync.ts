@@ -1,0 +1,211 @@
+/** Brings the sandbox's repository and the host's one in step. One object per git directory: the project's, and each submodule's. */
+import { type At, applyHead, applyIndex, applyRefs, changedPaths, storeStash } from './apply-sync.ts'
+import { type GitRunner, runGit } from './git-runner.ts'
+import { type ImportOptions, importObjects } from './import-objects.ts'
+import {
+  type Aside,
+  type IndexMove,
+  judgeName,
+  planSync,
+  type Synced,
+  type SyncPlan,
+  type SyncRules,
+} from './plan-sync.ts'
+import { type RepositoryState, readState } from './state.ts'
+
+/** Remote-tracking refs are the host's: a fetch inside does not move them. */
+const OUT = /^refs\/(?:heads|tags|notes)\//
+const IN = /^refs\/(?:heads|tags|notes|remotes)\//
+
+export interface SyncOptions extends ImportOptions {
+  /** The sandbox's worktrees. */
+  readonly records: readonly string[]
+  /** The sandbox's id, for `refs/pen/<id>/…`. */
+  readonly sandbox: string
+  /** Whether a path that a commit brings needs consent. `blob` is its content. */
+  readonly isGuarded: (path: string, blob: string) => boolean
+  /** The user has looked at the commits and agreed. */
+  readonly hasConsent: boolean
+}
+
+export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'deleted'> {
+  /** Refs that moved on the host. */
+  readonly moved: readonly string[]
+  /** An operation is unfinished in the sandbox's repository. */
+  readonly isOpen: boolean
+  /** Its index has entries that are in no commit. */
+  readonly isStaged: boolean
+  /** Everything is on the host. */
+  readonly isComplete: boolean
+}
+
+/** More new refs at once are a flood. The rest comes with the next sync. */
+const MAX_MOVES = 1000
+
+const TO_HOST = 'pen: from the sandbox'
+const TO_SANDBOX = 'pen: from the host'
+
+export class RepositorySync {
+  readonly #options: SyncOptions
+  readonly #at: At
+  #synced: Synced
+
+  constructor(options: SyncOptions, synced: Synced) {
+    this.#options = options
+    this.#at = options.gitDir === undefined ? {} : { gitDir: options.gitDir }
+    this.#synced = synced
+  }
+
+  get synced(): Synced {
+    return this.#synced
+  }
+
+  /** First the sandbox's changes go to the host, then the host's go to the sandbox. */
+  async run(): Promise<SyncReport> {
+    const { box, host, records, gitDir } = this.#options
+    const [own, theirs] = await Promise.all([readState(box.run, gitDir), readState(host.run, gitDir)])
+    if (!records.every(record => own.heads.has(record)) && this.#synced.heads.size > 0)
+      throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
+    await this.#import(own, theirs)
+    const out = await planSync(own, theirs, this.#rules(OUT, judgeName))
+    const { moved, aside } = await this.#toHost(out)
+    const after = await readState(host.run, gitDir)
+    const back = await planSync(
+      after,
+      own,
+      this.#rules(IN, () => undefined),
+    )
+    await this.#apply(box.run, back, TO_SANDBOX)
+    await this.#setRefs(box.run, 'host', back.aside)
+    const now = await readState(box.run, gitDir)
+    this.#synced = this.#agreed(now, after)
+    const isOpen = records.some(record => now.heads.get(record)?.isOpen === true)
+    const isStaged = !isOpen && (await this.#isStaged())
+    const isComplete = !isOpen && !isStaged && !out.waits && out.refused.length === 0
+    return { moved, aside, refused: out.refused, deleted: out.deleted, isOpen, isStaged, isComplete }
+  }
+
+  async #import(own: RepositoryState, theirs: RepositoryState): Promise<void> {
+    const known = new Set([...theirs.refs.values(), ...commits(theirs), ...theirs.stashes])
+    const wanted = [
+      ...[...own.refs].flatMap(([name, id]) => (OUT.test(name) ? [id] : [])),
+      ...commits(own),
+      ...own.stashes,
+    ]
+    await importObjects(
+      this.#options,
+      [...new Set(wanted)].filter(id => !known.has(id)),
+      [...known],
+    )
+  }
+
+  async #toHost(
+    plan: SyncPlan,
+  ): Promise<{ readonly moved: readonly string[]; readonly aside: readonly Aside[] }> {
+    const { host, sandbox } = this.#options
+    const failed = await this.#apply(host.run, plan, TO_HOST)
+    const aside = [
+      ...plan.aside,
+      ...failed.map(({ name, new: id }) => ({ name, id, reason: 'moved-there' as const })),
+    ]
+    await this.#setRefs(
+      host.run,
+      sandbox,
+      aside.filter(({ reason }) => reason !== 'consent'),
+    )
+    await this.#setRefs(
+      host.run,
+      `${sandbox}/held`,
+      aside.filter(({ reason }) => reason === 'consent'),
+    )
+    return { moved: plan.refs.filter(move => !failed.includes(move)).map(({ name }) => name), aside }
+  }
+
+  async #apply(git: GitRunner, plan: SyncPlan, message: string) {
+    const moves = plan.refs.slice(0, MAX_MOVES)
+    const failed = await applyRefs(git, this.#at, moves, message)
+    const hasMoved = ({ new: id }: IndexMove): boolean => !failed.some(move => move.new === id)
+    for (const move of plan.heads) await applyHead(git, this.#at, move, message)
+    for (const move of plan.indexes) if (hasMoved(move)) await applyIndex(git, this.#at, move)
+    for (const id of plan.stashes) await storeStash(git, this.#at, id, message)
+    return failed
+  }
+
+  /** Sets refs below `refs/pen/`, whatever they were. A name that git cannot have there gets one without slashes. */
+  async #setRefs(
+    git: GitRunner,
+    below: string,
+    refs: readonly { readonly name: string; readonly id: string }[],
+  ): Promise<void> {
+    const script = 'git update-ref -m "$1" "$2" "$3" || git update-ref -m "$1" "$4" "$3"'
+    for (const { name, id } of refs) {
+      const rest = name.slice('refs/'.length)
+      const args = [
+        TO_HOST,
+        `refs/pen/${below}/${rest}`,
+        id,
+        `refs/pen/${below}/${rest.replaceAll('/', '-')}`,
+      ]
+      await runGit(git, { script, args, ...this.#at })
+    }
+  }
+
+  #rules(crosses: RegExp, judge: SyncRules['judge']): SyncRules {
+    const { records, host, hasConsent, isGuarded } = this.#options
+    return {
+      synced: this.#synced,
+      crosses,
+      records,
+      judge,
+      contains: async (newer, older) =>
+        (
+          await host.run({
+            script: 'git merge-base --is-ancestor "$1" "$2"',
+            args: [older, newer],
+            ...this.#at,
+          })
+        ).code === 0,
+      needsConsent: async (old, now) => {
+        if (hasConsent || crosses !== OUT) return []
+        const changes = await changedPaths(host.run, this.#at, old, now)
+        return changes.flatMap(({ path, before, after }) => {
+          const [mode = '', blob = ''] = after.split(' ')
+          const isNewLink = mode === '160000' && !before.startsWith('160000')
+          const isGuardedFile =
+            mode !== '160000' && after !== '' && isGuarded(Buffer.from(path, 'latin1').toString(), blob)
+          return isNewLink || isGuardedFile ? [path] : []
+        })
+      },
+    }
+  }
+
+  /** What the user staged before the start is staged on both sides. */
+  async #isStaged(): Promise<boolean> {
+    const { box, host } = this.#options
+    const call = { script: 'git diff-index --cached HEAD', ...this.#at }
+    const [own, theirs] = await Promise.all([box.run(call), host.run(call)])
+    return own.code === 0 && theirs.code === 0 && !own.stdout.equals(theirs.stdout)
+  }
+
+  /** Refs on which both agree now. Where they differ, the old agreement stays, so that the difference is seen again. */
+  #agreed(own: RepositoryState, theirs: RepositoryState): Synced {
+    const refs = new Map<string, string>()
+    for (const name of new Set([...own.refs.keys(), ...theirs.refs.keys()])) {
+      const [a, b, was] = [own.refs.get(name), theirs.refs.get(name), this.#synced.refs.get(name)]
+      const id = a === b ? a : was
+      if (id !== undefined) refs.set(name, id)
+    }
+    const heads = new Map(
+      this.#options.records.flatMap(record => {
+        const [a, b, was] = [own.heads.get(record), theirs.heads.get(record), this.#synced.heads.get(record)]
+        const isSame = a !== undefined && a.branch === b?.branch && a.commit === b?.commit
+        const head = isSame ? a : was
+        return head === undefined ? [] : [[record, head] as const]
+      }),
+    )
+    return { refs, heads }
+  }
+}
+
+const commits = ({ heads }: RepositoryState): string[] =>
+  [...heads.values()].flatMap(({ commit }) => (commit === undefined ? [] : [commit]))

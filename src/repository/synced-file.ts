@@ -1,0 +1,49 @@
+/**
+ * The refs that both repositories had at the last sync, on disk. It begins as the folded refs of the start, as they are: a
+ * line per HEAD, then git's own `packed-refs` format. So the start writes it without parsing anything.
+ */
+import { readFileSync } from 'node:fs'
+import { writeFileAtomically } from '../base/atomic-file.ts'
+import type { Synced } from './plan-sync.ts'
+import type { Head } from './state.ts'
+
+const ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
+const HEAD = 'head '
+
+/** `heads` has the content of each `HEAD` file by record. */
+export const syncedText = (heads: ReadonlyMap<string, string>, packed: Buffer): Buffer =>
+  Buffer.concat([
+    Buffer.from([...heads].map(([record, text]) => `${HEAD}${record} ${text.trim()}\n`).join('')),
+    packed,
+  ])
+
+export function readSynced(file: string): Synced {
+  const refs = new Map<string, string>()
+  const texts = new Map<string, string>()
+  for (const line of readFileSync(file, 'utf8').split('\n')) {
+    const space = line.indexOf(' ')
+    if (line.startsWith(HEAD)) {
+      const end = line.indexOf(' ', HEAD.length)
+      texts.set(line.slice(HEAD.length, end), line.slice(end + 1))
+    } else if (ID.test(line.slice(0, space))) refs.set(line.slice(space + 1), line.slice(0, space))
+  }
+  const heads = new Map([...texts].map(([record, text]) => [record, parseHead(text, refs)] as const))
+  return { refs, heads }
+}
+
+export function writeSynced(file: string, { refs, heads }: Synced): void {
+  const texts = new Map(
+    [...heads].map(([record, { branch, commit }]) => [
+      record,
+      branch === undefined ? `${commit}` : `ref: ${branch}`,
+    ]),
+  )
+  const lines = [...refs].map(([name, id]) => `${id} ${name}\n`)
+  writeFileAtomically(file, syncedText(texts, Buffer.from(lines.join(''))).toString('utf8'))
+}
+
+function parseHead(text: string, refs: ReadonlyMap<string, string>): Head {
+  const branch = text.startsWith('ref: ') ? text.slice(5) : undefined
+  const commit = branch === undefined ? text : refs.get(branch)
+  return { branch, commit, isBusy: false, isOpen: false }
+}
