@@ -19,6 +19,10 @@ export function describeReport(place: string, report: SyncReport, sandbox: strin
     lines.push(
       `git: ${short(name)}${where} was deleted in the sandbox and is still on the host; ${deletion(name)}`,
     )
+  for (const record of report.worktrees)
+    lines.push(
+      `git: the worktree ${printable(record.slice('worktrees/'.length), 200)}${where} was made in the sandbox, and only git in the sandbox knows it; its branch is on the host`,
+    )
   if (report.isOpen)
     lines.push(
       `git: a rebase, merge, pick or bisect${where} is unfinished in the sandbox; the next run goes on with it`,

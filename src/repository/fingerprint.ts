@@ -6,6 +6,10 @@ import { lstatSync, readdirSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 
 const FILES = [
+  'config',
+  'config.worktree',
+  'hooks',
+  'info',
   'HEAD',
   'packed-refs',
   'index',
@@ -30,7 +34,10 @@ export function fingerprint(dir: string, records: readonly string[]): string {
   }
   for (const record of records) {
     for (const file of FILES) parts.push(look(`${dir}/${record}/${file}`))
-    if (!record.startsWith('worktrees/')) walk(`${dir}/${record}/refs`)
+    if (record.startsWith('worktrees/')) continue
+    // Not `refs` itself, and not pen's own refs in it.
+    for (const name of directoriesIn(`${dir}/${record}/refs`))
+      if (name !== 'pen') walk(`${dir}/${record}/refs/${name}`)
   }
   return parts.join(' ')
 }

@@ -19,6 +19,9 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
+import { openForRemoval } from '../base/beneath/beneath.ts'
+import { directoryEntries } from '../base/beneath/directory-entries.ts'
+import { removeInSteps } from '../base/beneath/remove-tree.ts'
 import { errnoOf } from '../base/error.ts'
 import { basename, dirname } from '../base/posix-path.ts'
 import type { GitDirectory } from '../plan/facts.ts'
@@ -34,6 +37,7 @@ const COPIED_FILES =
 /** More files in one directory are not git's. */
 const MAX_FILES = 2000
 /** For the sandbox's git: a monitor of the host's is not there, and packing pays only in the host's repository. */
+export const OWN_KEYS = ['core.fsmonitor', 'gc.auto', 'maintenance.auto']
 const OWN_SETTINGS = '[core]\n\tfsmonitor = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n'
 
 /** `to` is on the host. `synced` gets the refs as they were copied. Submodules lie below, and each has its own file. */
@@ -58,6 +62,31 @@ export function makeOwnDirectory(git: GitDirectory, to: string, synced: string):
   for (const submodule of submodules) {
     const below = submodule.path.slice(path.length)
     makeOwnDirectory(submodule, `${to}${below}`, syncedFile(synced, below))
+  }
+}
+
+/** The directory itself stays: a container may have been requested with it. Everything below it may be hostile. */
+export function emptyEntry(entry: string): void {
+  mkdirSync(`${entry}/dir`, { recursive: true, mode: 0o700 })
+  removeBelow(`${entry}/dir`)
+  removeBelow(entry, 'dir')
+}
+
+function removeBelow(path: string, except?: string): void {
+  const fd = openForRemoval(path)
+  if (fd === undefined) return
+  try {
+    // A listing may miss a name while others are removed.
+    for (let isEmpty = false; !isEmpty; ) {
+      isEmpty = true
+      for (const { name } of directoryEntries(fd)) {
+        if (name.toString() === except) continue
+        isEmpty = false
+        for (const _ of removeInSteps(fd, name));
+      }
+    }
+  } finally {
+    closeSync(fd)
   }
 }
 

@@ -1,38 +1,27 @@
 /**
- * The sandbox's own repository, from the start of a run to its end. Its directory lies in pen's state:
- * `git/<name>/dir` is mounted and hostile, `git/<name>/synced` is pen's own record.
+ * The sandbox's own repository, from the start of a run to its end. In pen's state, `git/<name>/dir` is mounted and hostile;
+ * `synced` and `seen` beside it are pen's own records. This file is on the launch path: copying and syncing are loaded when
+ * they are needed.
  */
-import { existsSync, mkdirSync, readdirSync } from 'node:fs'
-import type { BoxWorld } from '../backend/box.ts'
-import { removeTree } from '../base/beneath/remove-tree.ts'
-import { printable } from '../base/printable.ts'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { phase } from '../base/phases.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
-import type { GitDirectory } from '../plan/facts.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
-import { readGitConfig } from '../survey/git/directory.ts'
-import { describeReport } from './describe-sync.ts'
 import { fingerprint } from './fingerprint.ts'
-import { GitBox } from './git-box.ts'
-import { guardedPaths } from './guarded-paths.ts'
-import { HostGit } from './host-git.ts'
-import { makeOwnDirectory, syncedFile } from './make-own-directory.ts'
-import { RepositorySync, type SyncReport } from './repository-sync.ts'
-import { readSynced, writeSynced } from './synced-file.ts'
+import type { SyncAllOptions, SyncResult } from './sync-all.ts'
 
 /** A moved ref is on the other side within a second. */
 const LOOK_MS = 400
+/** Busy repositories are synced less and less often, so that a sandbox cannot fill the host's repository. */
+const FULL_SPEED_SYNCS = 100
+const MOST_WAIT_MS = 60_000
+/** The place of a sandbox that stays. A run has its own, or takes over one that is free. */
+export const STAYS = 'stays'
 
-export interface OwnOptions {
-  readonly git: GitDirectory
-  /** Records of worktrees that lie in the project; `.` unless the project is a linked worktree itself. */
-  readonly records: readonly string[]
-  readonly world: BoxWorld
+export interface OwnOptions extends Omit<SyncAllOptions, 'entry' | 'dir'> {
   /** How many submodules have no checkout. */
   readonly emptyModules: number
-  /** The top of the project, and its protected places. */
-  readonly workspace: string
-  readonly protectedPaths: readonly string[]
 }
 
 export class OwnRepository {
@@ -43,33 +32,32 @@ export class OwnRepository {
   readonly #lock: Lock
   readonly #places: readonly string[]
   #seen = ''
-  #timer: ReturnType<typeof setInterval> | undefined
+  /** `clean`: a copy of the host's repository in which nothing was changed. */
+  #kind: 'clean' | 'kept' = 'kept'
+  #result: SyncResult | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
   #working: Promise<void> = Promise.resolve()
-  #isBusy = false
-  #isOpen = true
-  #reports = new Map<string, SyncReport>()
-  #failure: string | undefined
+  #count = 0
+  #isOpen: boolean = true
+  /** Removes the pin. Undefined: there is none yet. */
+  #unpin: (() => void) | undefined
 
-  /** Takes over what an earlier run left unfinished, or makes a new copy of the host's repository. */
+  /** Takes over what an earlier run left unfinished, or makes a copy of the host's repository. */
   static async open(options: OwnOptions, name: string): Promise<OwnRepository> {
     const top = `${options.world.sandbox.stateDir}/git`
     mkdirSync(top, { recursive: true, mode: 0o700 })
-    for (const left of unfinished(top)) {
-      const lock = tryLock(`${top}/${left}.lock`)
+    const left = readdirSync(top).filter(
+      entry => !entry.endsWith('.lock') && existsSync(`${top}/${entry}/synced`),
+    )
+    for (const entry of [...left, name]) {
+      const lock = tryLock(`${top}/${entry}.lock`)
       if (lock === undefined) continue
-      const own = new OwnRepository(options, `${top}/${left}`, lock)
-      await own.#sync()
+      const own = new OwnRepository(options, `${top}/${entry}`, lock)
+      await own.#prepare()
+      phase('git directory ready')
       return own
     }
-    const lock = tryLock(`${top}/${name}.lock`)
-    if (lock === undefined) throw new Error(`${name} is in use`)
-    const own = new OwnRepository(options, `${top}/${name}`, lock)
-    removeTree(`${top}/${name}`)
-    for (let i = 0; i < options.emptyModules; i++)
-      mkdirSync(emptyModule(own.dir, i), { recursive: true, mode: 0o700 })
-    makeOwnDirectory(options.git, own.dir, `${own.#entry}/synced`)
-    own.#seen = own.#look()
-    return own
+    throw new Error(`another sandbox uses ${top}/${name}`)
   }
 
   private constructor(options: OwnOptions, entry: string, lock: Lock) {
@@ -77,94 +65,91 @@ export class OwnRepository {
     this.#entry = entry
     this.#lock = lock
     this.dir = `${entry}/dir` as HostPath
-    this.#places = [
-      ...options.records,
-      ...options.git.submodules.map(({ path }) => path.slice(options.git.path.length + 1)),
-    ]
+    const below = options.git.submodules.map(({ path }) => path.slice(options.git.path.length + 1))
+    this.#places = [...options.records, ...below]
   }
 
-  /** Syncs whenever a ref, HEAD or an unfinished operation changed on either side. */
+  /** Syncs whenever refs, HEAD or index changed on either side. */
   watch(): void {
-    this.#timer = setInterval(() => {
-      if (this.#isBusy || this.#look() === this.#seen) return
-      this.#isBusy = true
-      this.#working = this.#sync().finally(() => {
-        this.#isBusy = false
+    const wait = Math.min(MOST_WAIT_MS, LOOK_MS * Math.max(1, this.#count - FULL_SPEED_SYNCS))
+    this.#timer = setTimeout(() => {
+      this.#working = this.#turn().finally(() => {
+        if (this.#isOpen) this.watch()
       })
-    }, LOOK_MS)
+    }, wait)
     this.#timer.unref()
+  }
+
+  async #turn(): Promise<void> {
+    const { git, world } = this.#options
+    // A run that is shorter than this needs no pin.
+    this.#unpin ??= (await import('./pin-tips.ts')).pinTips(
+      git.path,
+      world.sandbox.id,
+      `${this.#entry}/synced`,
+    )
+    if (this.#look() !== this.#seen) await this.#sync()
   }
 
   /** After the last process of the sandbox. Returns lines for the user. */
   async finish(): Promise<readonly string[]> {
-    clearInterval(this.#timer)
+    const isOpen = this.#isOpen
+    this.#isOpen = false
+    clearTimeout(this.#timer)
     await this.#working
+    this.#unpin?.()
     if (this.#look() !== this.#seen) await this.#sync()
-    const reports = [...this.#reports]
-    const isDone = this.#failure === undefined && reports.every(([, report]) => report.isComplete)
-    if (isDone) removeTree(this.#entry)
+    this.#isOpen = isOpen
+    if (this.#result?.isComplete) (await import('./make-own-directory.ts')).emptyEntry(this.#entry)
+    else
+      writeFileSync(
+        `${this.#entry}/seen`,
+        `${this.#result === undefined ? this.#kind : 'kept'}\n${this.#seen}`,
+      )
     this.close()
-    const lines = reports.flatMap(([place, report]) =>
-      describeReport(place, report, this.#options.world.sandbox.id),
-    )
-    return this.#failure === undefined ? lines : [...lines, this.#failure]
+    return this.#result?.lines ?? []
   }
 
-  /** Stops watching. What is in the directory stays for the next run, unless `finish` removed it. */
+  /** Stops watching. The directory stays for the next run, unless `finish` removed it. */
   close(): void {
-    clearInterval(this.#timer)
+    clearTimeout(this.#timer)
     if (this.#isOpen) this.#lock.release()
     this.#isOpen = false
+  }
+
+  /**
+   * A directory serves again as it is, while neither repository changed since the last look. Otherwise a plain copy is made
+   * again, and one with something in it is synced.
+   */
+  async #prepare(): Promise<void> {
+    const file = `${this.#entry}/seen`
+    const [kind, seen] = existsSync(file) ? readFileSync(file, 'utf8').split(/\n(.*)/s) : []
+    rmSync(file, { force: true })
+    this.#kind = kind === 'clean' ? 'clean' : 'kept'
+    this.#seen = this.#look()
+    if (seen === this.#seen) return
+    if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
+    else await this.#sync()
+  }
+
+  async #copy(): Promise<void> {
+    const { emptyEntry, makeOwnDirectory } = await import('./make-own-directory.ts')
+    emptyEntry(this.#entry)
+    for (let i = 0; i < this.#options.emptyModules; i++)
+      mkdirSync(emptyModule(this.dir, i), { recursive: true, mode: 0o700 })
+    makeOwnDirectory(this.#options.git, this.dir, `${this.#entry}/synced`)
+    this.#kind = 'clean'
+    this.#seen = this.#look()
   }
 
   #look(): string {
     return `${fingerprint(this.dir, this.#places)}\n${fingerprint(this.#options.git.path, this.#places)}`
   }
 
-  /** A failed sync changes nothing and is tried again with the next change. */
   async #sync(): Promise<void> {
-    try {
-      const { git, world, records, workspace, protectedPaths } = this.#options
-      const host = new HostGit(git.path, `${this.#entry}/empty`)
-      const box = new GitBox(world, git, this.dir)
-      for (const { path, alternates } of [git, ...git.submodules]) {
-        const below = path.slice(git.path.length)
-        const file = syncedFile(`${this.#entry}/synced`, below)
-        const sync = new RepositorySync(
-          {
-            world,
-            box,
-            host,
-            gitDir: below === '' ? undefined : below.slice(1),
-            objects: `${path}/objects`,
-            alternates: alternates.map(({ from }) => from),
-            isPartial: isPartial(path),
-            scratch: `${this.#entry}/incoming`,
-            records: below === '' ? records : ['.'],
-            sandbox: world.sandbox.id,
-            isGuarded:
-              below === '' ? guardedPaths(workspace, protectedPaths) : path => path === '.gitmodules',
-            hasConsent: false,
-          },
-          readSynced(file),
-        )
-        this.#reports.set(below, await sync.run())
-        writeSynced(file, sync.synced)
-      }
-      this.#failure = undefined
-      this.#seen = this.#look()
-    } catch (error) {
-      this.#failure = `git: ${printable(error instanceof Error ? error.message : String(error), 600)}`
-      this.#seen = this.#look()
-    }
+    this.#count++
+    const { syncAll } = await import('./sync-all.ts')
+    this.#result = await syncAll({ ...this.#options, entry: this.#entry, dir: this.dir })
+    this.#seen = this.#look()
   }
 }
-
-const isPartial = (gitDir: string): boolean =>
-  readGitConfig(`${gitDir}/config`)?.some(
-    ({ key }) => key === 'extensions.partialclone' || key === 'remote.promisor',
-  ) === true
-
-/** Entries with a record: a run that ended with something left to do, or was killed. */
-const unfinished = (top: string): readonly string[] =>
-  readdirSync(top).filter(name => !name.endsWith('.lock') && existsSync(`${top}/${name}/synced`))

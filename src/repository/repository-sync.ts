@@ -1,6 +1,7 @@
 /** Brings the sandbox's repository and the host's one in step. One object per git directory: the project's, and each submodule's. */
 import { type At, applyHead, applyIndex, applyRefs, changedPaths, storeStash } from './apply-sync.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
+import { importLargeFiles } from './import-large-files.ts'
 import { type ImportOptions, importObjects } from './import-objects.ts'
 import {
   type Aside,
@@ -31,6 +32,8 @@ export interface SyncOptions extends ImportOptions {
 export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'deleted'> {
   /** Refs that moved on the host. */
   readonly moved: readonly string[]
+  /** Worktrees that were made in the sandbox. The host's git does not know them. */
+  readonly worktrees: readonly string[]
   /** An operation is unfinished in the sandbox's repository. */
   readonly isOpen: boolean
   /** Its index has entries that are in no commit. */
@@ -63,9 +66,13 @@ export class RepositorySync {
   /** First the sandbox's changes go to the host, then the host's go to the sandbox. */
   async run(): Promise<SyncReport> {
     const { box, host, records, gitDir } = this.#options
-    const [own, theirs] = await Promise.all([readState(box.run, gitDir), readState(host.run, gitDir)])
+    const [own, theirs] = await Promise.all([
+      readState(box.run, gitDir, 'with-large-files'),
+      readState(host.run, gitDir),
+    ])
     if (!records.every(record => own.heads.has(record)) && this.#synced.heads.size > 0)
       throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
+    await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
     const out = await planSync(own, theirs, this.#rules(OUT, judgeName))
     const { moved, aside } = await this.#toHost(out)
@@ -81,8 +88,19 @@ export class RepositorySync {
     this.#synced = this.#agreed(now, after)
     const isOpen = records.some(record => now.heads.get(record)?.isOpen === true)
     const isStaged = !isOpen && (await this.#isStaged())
-    const isComplete = !isOpen && !isStaged && !out.waits && out.refused.length === 0
-    return { moved, aside, refused: out.refused, deleted: out.deleted, isOpen, isStaged, isComplete }
+    const worktrees = [...now.heads.keys()].filter(record => !after.heads.has(record))
+    const isComplete =
+      !isOpen && !isStaged && !out.waits && out.refused.length === 0 && worktrees.length === 0
+    return {
+      moved,
+      aside,
+      refused: out.refused,
+      deleted: out.deleted,
+      worktrees,
+      isOpen,
+      isStaged,
+      isComplete,
+    }
   }
 
   async #import(own: RepositoryState, theirs: RepositoryState): Promise<void> {

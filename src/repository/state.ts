@@ -19,12 +19,15 @@ export interface RepositoryState {
   readonly heads: ReadonlyMap<string, Head>
   /** The commits of stashes, newest first. */
   readonly stashes: readonly string[]
+  /** The ids of git-lfs objects, if they were asked for. */
+  readonly largeFiles: readonly string[]
 }
 
 /** One line per fact. Names come last, because a ref name may contain any byte above the space. */
 const SCRIPT = `
 git for-each-ref --format='%(if)%(symref)%(then)symbolic%(else)ref %(objectname) %(refname)%(end)' refs/heads refs/tags refs/notes refs/remotes || exit 3
 git rev-parse -q --verify refs/stash >/dev/null && git log -g -n 1000 --format='stash %H' refs/stash --
+[ "$1" = with-large-files ] && (cd "$GIT_DIR/lfs/objects" 2>/dev/null && find . -type f -name '????????????????????????????????????????????????????????????????' | sed 's/^/large /')
 top=$GIT_DIR
 for record in . $(cd "$top" && ls -d worktrees/* 2>/dev/null); do
   GIT_DIR=$top/$record; export GIT_DIR
@@ -39,16 +42,23 @@ done
 exit 0`
 
 const ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
+/** `./ab/cd/abcd…` */
+const LARGE = /^\.\/[0-9a-f]{2}\/[0-9a-f]{2}\/([0-9a-f]{64})$/
 const RECORD = /^(?:\.|worktrees\/[A-Za-z0-9_][A-Za-z0-9._-]*)$/
 /** Names that git itself accepts are shorter: a file name has at most 255 bytes, and a path 4,096. */
 const MAX_NAME = 1024
 
 /** Lines that are not of this form are ignored: in a hostile repository they cannot mean anything else. */
-export async function readState(git: GitRunner, gitDir?: string): Promise<RepositoryState> {
+export async function readState(
+  git: GitRunner,
+  gitDir?: string,
+  large: 'with-large-files' | 'refs-alone' = 'refs-alone',
+): Promise<RepositoryState> {
   const refs = new Map<string, string>()
   const heads = new Map<string, Head>()
   const stashes: string[] = []
-  const output = await runGit(git, { script: SCRIPT, ...(gitDir !== undefined && { gitDir }) })
+  const largeFiles: string[] = []
+  const output = await runGit(git, { script: SCRIPT, args: [large], ...(gitDir !== undefined && { gitDir }) })
   for (const line of output.toString('utf8').split('\n')) {
     const [kind, ...words] = line.split(' ')
     if (kind === 'ref') {
@@ -57,6 +67,9 @@ export async function readState(git: GitRunner, gitDir?: string): Promise<Reposi
     } else if (kind === 'stash') {
       const [id = ''] = words
       if (ID.test(id)) stashes.push(id)
+    } else if (kind === 'large') {
+      const [, id = ''] = LARGE.exec(words[0] ?? '') ?? []
+      if (id !== '') largeFiles.push(id)
     } else if (kind === 'head') {
       const [open, commit = '', branch = '', record = ''] = words
       if (words.length !== 4 || !RECORD.test(record)) continue
@@ -68,7 +81,7 @@ export async function readState(git: GitRunner, gitDir?: string): Promise<Reposi
       })
     }
   }
-  return { refs, heads, stashes }
+  return { refs, heads, stashes, largeFiles }
 }
 
 export const sameHead = (a: Head | undefined, b: Head | undefined): boolean =>

@@ -1,0 +1,47 @@
+/** Brings git-lfs objects from the sandbox's repository to the host's. Their name is the hash of their content, which pen checks. */
+import { closeSync, existsSync, openSync, readSync } from 'node:fs'
+import { removeTree } from '../base/beneath/remove-tree.ts'
+import { type GitCall, runGit } from './git-runner.ts'
+import { type ImportOptions, ImportRefused } from './import-objects.ts'
+
+/** As git-lfs itself does: a temporary file, then a rename. */
+const WRITE = 'mkdir -p "$1" && cat >"$1/.pen-$2" && mv "$1/.pen-$2" "$1/$2"'
+
+const pathOf = (id: string): string => `lfs/objects/${id.slice(0, 2)}/${id.slice(2, 4)}`
+
+export async function importLargeFiles(options: ImportOptions, ids: readonly string[]): Promise<void> {
+  const { host, box, scratch, gitDir, objects } = options
+  const top = objects.slice(0, -'/objects'.length)
+  const at: Pick<GitCall, 'gitDir'> = gitDir === undefined ? {} : { gitDir }
+  for (const id of ids) {
+    if (existsSync(`${top}/${pathOf(id)}/${id}`)) continue
+    const file = `${scratch}-large`
+    removeTree(file)
+    const fd = openSync(file, 'wx+', 0o600)
+    try {
+      const script = 'cat "$GIT_DIR/$1"'
+      const { code } = await box.run({ script, args: [`${pathOf(id)}/${id}`], outputTo: fd, ...at })
+      if (code !== 0 || hashOf(fd) !== id)
+        throw new ImportRefused(`the git-lfs object ${id} has another content than its name says`)
+      const input = openSync(file, 'r')
+      try {
+        await runGit(host.run, { script: WRITE, args: [`${top}/${pathOf(id)}`, id], inputFrom: input, ...at })
+      } finally {
+        closeSync(input)
+      }
+    } finally {
+      closeSync(fd)
+      removeTree(file)
+    }
+  }
+}
+
+function hashOf(fd: number): string {
+  const hash = new Bun.CryptoHasher('sha256')
+  const buffer = Buffer.allocUnsafe(1024 * 1024)
+  for (let at = 0, length = 1; length > 0; at += length) {
+    length = readSync(fd, buffer, 0, buffer.length, at)
+    hash.update(buffer.subarray(0, length))
+  }
+  return hash.digest('hex')
+}

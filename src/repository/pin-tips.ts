@@ -1,0 +1,38 @@
+/**
+ * Keeps the commits that a sandbox started from, also when the user moves or deletes a branch and collects garbage: the
+ * sandbox borrows them. One ref has a log with a line for each tip. git keeps what a log names until its date, which is far
+ * away; `git log --all` does not show it.
+ */
+import { chownSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { isHostRoot } from '../base/kernel/host-root.ts'
+import { dirname } from '../base/posix-path.ts'
+import { readSynced } from './synced-file.ts'
+
+/** The year 2100. */
+const FAR_AWAY = 4_102_444_800
+
+/** Returns the function that removes the pin. */
+export function pinTips(gitDir: string, sandbox: string, synced: string): () => void {
+  const { refs, heads } = readSynced(synced)
+  const tips = [...new Set([...[...heads.values()].flatMap(({ commit }) => commit ?? []), ...refs.values()])]
+  const [first] = tips
+  if (first === undefined) return () => undefined
+  const zeros = '0'.repeat(first.length)
+  const log = tips.map(
+    tip => `${zeros} ${tip} pen <pen@localhost> ${FAR_AWAY} +0000\tpen: start of a sandbox\n`,
+  )
+  const ref = `refs/pen/${sandbox}/start`
+  const write = (path: string, text: string): void => {
+    const { uid, gid } = statSync(gitDir)
+    const first = mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, text)
+    if (!isHostRoot() || uid === 0) return
+    for (let made = path; made.length >= (first ?? path).length; made = dirname(made))
+      chownSync(made, uid, gid)
+  }
+  write(`${gitDir}/logs/${ref}`, log.join(''))
+  write(`${gitDir}/${ref}`, `${first}\n`)
+  return () => {
+    for (const path of [`${gitDir}/${ref}`, `${gitDir}/logs/${ref}`]) rmSync(path, { force: true })
+  }
+}

@@ -1,0 +1,108 @@
+/** Syncs the project's repository and each of its submodules. */
+import type { BoxWorld } from '../backend/box.ts'
+import { printable } from '../base/printable.ts'
+import type { GitDirectory } from '../plan/facts.ts'
+import type { HostPath } from '../policy/files/path.ts'
+import { showSetting } from '../survey/git/config.ts'
+import { readGitConfig } from '../survey/git/directory.ts'
+import { describeReport } from './describe-sync.ts'
+import { GitBox } from './git-box.ts'
+import { guardedPaths } from './guarded-paths.ts'
+import { HostGit } from './host-git.ts'
+import { OWN_KEYS, syncedFile } from './make-own-directory.ts'
+import { RepositorySync } from './repository-sync.ts'
+import { readSynced, writeSynced } from './synced-file.ts'
+
+export interface SyncAllOptions {
+  readonly git: GitDirectory
+  /** Records of the sandbox's worktrees: `.` is the main one. */
+  readonly records: readonly string[]
+  readonly world: BoxWorld
+  /** The top of the project, and its protected places. */
+  readonly workspace: string
+  readonly protectedPaths: readonly string[]
+  /** The user has looked at what waits for consent, and agrees. */
+  readonly hasConsent?: boolean
+  /** pen's directory for this repository, and the sandbox's directory in it. */
+  readonly entry: string
+  readonly dir: HostPath
+}
+
+export interface SyncResult {
+  /** Everything is on the host. */
+  readonly isComplete: boolean
+  /** For the user. */
+  readonly lines: readonly string[]
+}
+
+/** A failed sync changes nothing that is not complete, loses nothing, and is tried again with the next change. */
+export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
+  const { git, world, entry, dir } = options
+  const lines: string[] = []
+  let isComplete = true
+  try {
+    const host = new HostGit(git.path, `${entry}/empty`)
+    const box = new GitBox(world, git, dir)
+    for (const directory of [git, ...git.submodules]) {
+      const below = directory.path.slice(git.path.length)
+      const file = syncedFile(`${entry}/synced`, below)
+      const sync = new RepositorySync(
+        { ...syncOptions(options, directory, below), host, box },
+        readSynced(file),
+      )
+      const report = await sync.run()
+      writeSynced(file, sync.synced)
+      lines.push(...describeReport(below, report, world.sandbox.id))
+      isComplete &&= report.isComplete
+      lines.push(...changedSettings(directory.path, `${dir}${below}`))
+    }
+  } catch (error) {
+    isComplete = false
+    lines.push(
+      `git: ${printable(error instanceof Error ? error.message : String(error), 600)}; pen git import tries again`,
+    )
+  }
+  return { isComplete, lines }
+}
+
+function syncOptions(
+  { world, entry, records, workspace, protectedPaths, hasConsent = false }: SyncAllOptions,
+  { path, alternates }: GitDirectory,
+  below: string,
+) {
+  return {
+    world,
+    gitDir: below === '' ? undefined : below.slice(1),
+    objects: `${path}/objects`,
+    alternates: alternates.map(({ from }) => from),
+    isPartial: isPartial(path),
+    scratch: `${entry}/incoming`,
+    records: below === '' ? records : ['.'],
+    sandbox: world.sandbox.id,
+    isGuarded:
+      below === '' ? guardedPaths(workspace, protectedPaths) : (file: string) => file === '.gitmodules',
+    hasConsent,
+  }
+}
+
+/** Settings do not cross: one could make the host's git run a program. */
+function changedSettings(theirs: string, own: string): string[] {
+  const read = (dir: string) =>
+    new Map((readGitConfig(`${dir}/config`) ?? []).map(setting => [showSetting(setting), setting.key]))
+  const host = read(theirs)
+  const changed = [...read(own)]
+    .filter(([shown, key]) => !host.has(shown) && !OWN_KEYS.includes(key))
+    .map(([shown]) => shown)
+  if (changed.length === 0) return []
+  const shown = changed.slice(0, 5).map(setting => printable(setting, 100))
+  const more = changed.length > 5 ? ` and ${changed.length - 5} more` : ''
+  return [
+    `git: settings that were changed in the sandbox stay in it: ${shown.join(', ')}${more}; to keep one: git config, on the host`,
+  ]
+}
+
+/** A partial clone lacks objects on purpose. */
+const isPartial = (gitDir: string): boolean =>
+  readGitConfig(`${gitDir}/config`)?.some(({ key }) =>
+    /^(?:extensions\.partialclone|remote\.promisor)$/.test(key),
+  ) === true
