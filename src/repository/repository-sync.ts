@@ -15,8 +15,8 @@ import {
 import { type RepositoryState, readState } from './state.ts'
 
 /** Remote-tracking refs are the host's: a fetch inside does not move them. */
-const OUT = /^refs\/(?:heads|tags|notes)\//
-const IN = /^refs\/(?:heads|tags|notes|remotes)\//
+export const CROSSES_TO_HOST = /^refs\/(?:heads|tags|notes)\//
+const CROSSES_TO_SANDBOX = /^refs\/(?:heads|tags|notes|remotes)\//
 
 export interface SyncOptions extends ImportOptions {
   /** The sandbox's worktrees. */
@@ -74,13 +74,13 @@ export class RepositorySync {
       throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
     await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
-    const out = await planSync(own, theirs, this.#rules(OUT, judgeName))
+    const out = await planSync(own, theirs, this.#rules(CROSSES_TO_HOST, judgeName))
     const { moved, aside } = await this.#toHost(out)
     const after = await readState(host.run, gitDir)
     const back = await planSync(
       after,
       own,
-      this.#rules(IN, () => undefined),
+      this.#rules(CROSSES_TO_SANDBOX, () => undefined),
     )
     await this.#apply(box.run, back, TO_SANDBOX)
     await this.#setRefs(box.run, 'host', back.aside)
@@ -106,7 +106,7 @@ export class RepositorySync {
   async #import(own: RepositoryState, theirs: RepositoryState): Promise<void> {
     const known = new Set([...theirs.refs.values(), ...commits(theirs), ...theirs.stashes])
     const wanted = [
-      ...[...own.refs].flatMap(([name, id]) => (OUT.test(name) ? [id] : [])),
+      ...[...own.refs].flatMap(([name, id]) => (CROSSES_TO_HOST.test(name) ? [id] : [])),
       ...commits(own),
       ...own.stashes,
     ]
@@ -184,7 +184,7 @@ export class RepositorySync {
           })
         ).code === 0,
       needsConsent: async (old, now) => {
-        if (hasConsent || crosses !== OUT) return []
+        if (hasConsent || crosses !== CROSSES_TO_HOST) return []
         const changes = await changedPaths(host.run, this.#at, old, now)
         return changes.flatMap(({ path, before, after }) => {
           const [mode = '', blob = ''] = after.split(' ')

@@ -1,6 +1,7 @@
 /** Syncs the project's repository and each of its submodules. */
 import type { BoxWorld } from '../backend/box.ts'
 import { printable } from '../base/printable.ts'
+import { takeLock } from '../config/lock.ts'
 import type { GitDirectory } from '../plan/facts.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { showSetting } from '../survey/git/config.ts'
@@ -35,11 +36,16 @@ export interface SyncResult {
   readonly lines: readonly string[]
 }
 
-/** A failed sync changes nothing that is not complete, loses nothing, and is tried again with the next change. */
+/** A failed sync loses nothing, and is tried again with the next change. */
 export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   const { git, world, entry, dir } = options
   const lines: string[] = []
   let isComplete = true
+  // `pen git import` may run beside the supervisor.
+  const lock = await takeLock(`${entry}.sync`, {
+    timeoutMs: 60_000,
+    busy: 'another pen syncs this repository',
+  })
   try {
     const host = new HostGit(git.path, `${entry}/empty`)
     const box = new GitBox(world, git, dir)

@@ -1,0 +1,102 @@
+/** What is only in the sandbox's repositories, for `pen git status` and `pen git log`. Reads, and changes nothing. */
+import { existsSync, readdirSync } from 'node:fs'
+import { printable } from '../base/printable.ts'
+import type { HostPath } from '../policy/files/path.ts'
+import { changedPaths } from './apply-sync.ts'
+import { GitBox } from './git-box.ts'
+import { runGit } from './git-runner.ts'
+import { HostGit } from './host-git.ts'
+import { CROSSES_TO_HOST } from './repository-sync.ts'
+import { readState } from './state.ts'
+import type { SyncAllOptions } from './sync-all.ts'
+
+/** The directories of sandboxes that run, or left something. */
+export function ownDirectories(
+  stateDir: string,
+): readonly { readonly entry: string; readonly dir: HostPath }[] {
+  const top = `${stateDir}/git`
+  if (!existsSync(top)) return []
+  return readdirSync(top)
+    .filter(name => existsSync(`${top}/${name}/synced`))
+    .map(name => ({ entry: `${top}/${name}`, dir: `${top}/${name}/dir` as HostPath }))
+}
+
+export interface Pending {
+  /** `main`, `lib: main` for a submodule. Hostile text. */
+  readonly name: string
+  readonly what: 'not on the host yet' | 'unfinished' | 'deleted in the sandbox'
+  readonly commit: string | undefined
+}
+
+export async function pendingIn({
+  git,
+  world,
+  records,
+  entry,
+  dir,
+}: SyncAllOptions): Promise<readonly Pending[]> {
+  const host = new HostGit(git.path, `${entry}/empty`)
+  const box = new GitBox(world, git, dir)
+  const out: Pending[] = []
+  for (const { path } of [git, ...git.submodules]) {
+    const below = path === git.path ? undefined : path.slice(git.path.length + 1)
+    const before = below === undefined ? '' : `${below}: `
+    const [own, theirs] = [await readState(box.run, below), await readState(host.run, below)]
+    for (const name of new Set([...own.refs.keys(), ...theirs.refs.keys()])) {
+      const [id, other] = [own.refs.get(name), theirs.refs.get(name)]
+      if (!CROSSES_TO_HOST.test(name) || id === other) continue
+      const short = printable(`${before}${name.replace(/^refs\/heads\//, '')}`, 200)
+      out.push({
+        name: short,
+        what: id === undefined ? 'deleted in the sandbox' : 'not on the host yet',
+        commit: id,
+      })
+    }
+    for (const record of below === undefined ? records : ['.'])
+      if (own.heads.get(record)?.isOpen)
+        out.push({ name: `${before}rebase, merge, pick or bisect`, what: 'unfinished', commit: undefined })
+  }
+  return out
+}
+
+export interface HeldCommits {
+  readonly ref: string
+  /** Each with id, author and subject. Hostile text, made printable. */
+  readonly commits: readonly string[]
+  readonly paths: readonly string[]
+}
+
+const MAX_COMMITS = 100
+
+/** The commits that wait for consent. */
+export async function heldCommits({
+  git,
+  world,
+  entry,
+}: Pick<SyncAllOptions, 'git' | 'world' | 'entry'>): Promise<readonly HeldCommits[]> {
+  const host = new HostGit(git.path, `${entry}/empty`)
+  const prefix = `refs/pen/${world.sandbox.id}/held`
+  const list = (
+    await runGit(host.run, {
+      script: `git for-each-ref --format='%(objectname) %(refname)' "$1"`,
+      args: [prefix],
+    })
+  ).toString()
+  const out: HeldCommits[] = []
+  for (const line of list.split('\n').filter(one => one !== '')) {
+    const [id = '', ref = ''] = line.split(' ')
+    const script = `git log -n ${MAX_COMMITS} --format='%h %an: %s' "$1" --not HEAD --`
+    const log = (await runGit(host.run, { script, args: [id] })).toString()
+    const head = (await runGit(host.run, { script: 'git rev-parse HEAD' })).toString().trim()
+    const paths = (await changedPaths(host.run, {}, head, id)).map(({ path }) => printable(path, 200))
+    out.push({
+      ref: printable(ref, 300),
+      commits: log
+        .split('\n')
+        .filter(one => one !== '')
+        .map(one => printable(one, 200)),
+      paths,
+    })
+  }
+  return out
+}
