@@ -67,6 +67,8 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
     lines.push(
       `git: ${printable(error instanceof Error ? error.message : String(error), 600)}; pen git import tries again`,
     )
+  } finally {
+    lock.release()
   }
   return { isComplete, lines }
 }

@@ -13,11 +13,12 @@ import type { Plan } from '../plan/plan.ts'
 import { SETSID_PATH } from '../plan/system-view.ts'
 import { type HostPath, isWithin } from '../policy/files/path.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
-import { OwnRepository } from '../repository/own-repository.ts'
+import { OwnRepository, STAYS } from '../repository/own-repository.ts'
 import type { Pty } from '../terminal/pty.ts'
 import { isTerminal } from '../terminal/termios.ts'
 import { leaveNote } from './instructions.ts'
 import type { Prepared } from './prepare.ts'
+import { repositoryOptions } from './repository-options.ts'
 import type { RunOptions } from './run-sandbox.ts'
 import type { SandboxDoor } from './sandbox-door.ts'
 import type { Workload } from './supervisor.ts'
@@ -52,11 +53,7 @@ export async function startSandbox(
   const run = options.headStart?.sandbox.run ?? newRunId()
   leaveNote(facts, prepared.plan)
   makeDirectories(prepared.plan, undo)
-  const { repository, plan } = await openRepository(
-    prepared,
-    options.stays === undefined ? run : 'stays',
-    undo,
-  )
+  const { repository, plan } = await openRepository(prepared, options.stays === undefined ? run : STAYS, undo)
   const bounds = openBounds({ limits: plan.limits, runId: run, support: backend.bounds?.() })
   undo.push('the cgroup', async () => await bounds.remove())
   const execDaemon = backend.daemonOnly === true || options.serve !== undefined
@@ -95,30 +92,16 @@ export async function startSandbox(
 
 /** The plan names a place for the sandbox's own git directory. A run has its own, or one that an earlier run left. */
 async function openRepository(
-  { plan, facts, loaded }: Prepared,
+  prepared: Prepared,
   name: string,
   undo: UndoStack,
 ): Promise<{ readonly repository: OwnRepository | undefined; readonly plan: Plan }> {
-  const { git, own, records, emptyModules } = facts.repository
-  if (git === undefined) return { repository: undefined, plan }
-  const { project, policy } = loaded
-  const repository = await OwnRepository.open(
-    {
-      git,
-      records,
-      emptyModules: emptyModules.length,
-      workspace: plan.workspace,
-      protectedPaths: policy.files.protect.map(({ rule }) => rule.path),
-      world: {
-        facts,
-        sandbox: { id: project.id, stateDir: project.stateDir },
-        cacheDir: `${project.world.state}/cache`,
-      },
-    },
-    name,
-  )
+  const { plan, facts } = prepared
+  const options = repositoryOptions(prepared)
+  if (options === undefined) return { repository: undefined, plan }
+  const repository = await OwnRepository.open(options, name)
   undo.push("the sandbox's git directory", () => repository.close())
-  const [from, to] = [own, repository.dir].map(dir => dir.slice(0, -'/dir'.length))
+  const [from, to] = [facts.repository.own, repository.dir].map(dir => dir.slice(0, -'/dir'.length))
   const moved = (path: HostPath): HostPath =>
     path.startsWith(`${from}/`) ? (`${to}${path.slice(from?.length)}` as HostPath) : path
   return {

@@ -58,6 +58,15 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     },
   },
   {
+    title: 'Git',
+    common: ['git status', 'git import'],
+    verbs: {
+      'git status': () => import('../verbs/git/status.ts'),
+      'git log': () => import('../verbs/git/log.ts'),
+      'git import': () => import('../verbs/git/import.ts'),
+    },
+  },
+  {
     title: 'Config',
     common: ['init', 'config set', 'config apply'],
     verbs: {
