@@ -3,7 +3,7 @@
  * `synced` and `seen` beside it are pen's own records. This file is on the launch path: copying and syncing are loaded when
  * they are needed.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { phase } from '../base/phases.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
@@ -49,9 +49,16 @@ export class OwnRepository {
     const left = readdirSync(top).filter(
       entry => !entry.endsWith('.lock') && existsSync(`${top}/${entry}/synced`),
     )
-    for (const entry of [...left, name]) {
+    // A sandbox that stays has one place: its container may have been requested with it already.
+    const isTaken = name === STAYS && existsSync(`${top}/${STAYS}`)
+    for (const entry of isTaken ? [name] : [...left, name]) {
       const lock = tryLock(`${top}/${entry}.lock`)
       if (lock === undefined) continue
+      if (name === STAYS && entry !== STAYS) {
+        renameSync(`${top}/${entry}`, `${top}/${STAYS}`)
+        lock.release()
+        return await OwnRepository.open(options, name)
+      }
       const own = new OwnRepository(options, `${top}/${entry}`, lock)
       await own.#prepare()
       phase('git directory ready')

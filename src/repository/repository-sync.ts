@@ -120,7 +120,7 @@ export class RepositorySync {
   async #toHost(
     plan: SyncPlan,
   ): Promise<{ readonly moved: readonly string[]; readonly aside: readonly Aside[] }> {
-    const { host, sandbox } = this.#options
+    const { host, sandbox, hasConsent } = this.#options
     const failed = await this.#apply(host.run, plan, TO_HOST)
     const aside = [
       ...plan.aside,
@@ -136,7 +136,18 @@ export class RepositorySync {
       `${sandbox}/held`,
       aside.filter(({ reason }) => reason === 'consent'),
     )
-    return { moved: plan.refs.filter(move => !failed.includes(move)).map(({ name }) => name), aside }
+    const moved = plan.refs.filter(move => !failed.includes(move)).map(({ name }) => name)
+    if (hasConsent) await this.#dropHeld(moved)
+    return { moved, aside }
+  }
+
+  /** What waited for consent is on its branch now. */
+  async #dropHeld(moved: readonly string[]): Promise<void> {
+    const { host, sandbox } = this.#options
+    for (const name of moved) {
+      const ref = `refs/pen/${sandbox}/held/${name.slice('refs/'.length)}`
+      await host.run({ script: 'git update-ref -d "$1"', args: [ref], ...this.#at })
+    }
   }
 
   async #apply(git: GitRunner, plan: SyncPlan, message: string) {
