@@ -110,22 +110,23 @@ export async function planSync(
     else if (other === undefined || !(await rules.contains(other, now)))
       aside.push({ name, id: now, reason: 'moved-there' })
   }
-  const { heads, indexes } = planHeads(here, there, rules, refs, isWaiting)
+  const { heads, indexes, held } = await planHeads(here, there, rules, refs, isWaiting)
   const stashes = here.stashes.filter(id => !there.stashes.includes(id)).reverse()
-  return { refs, heads, indexes, aside, refused, deleted, waits, stashes }
+  return { refs, heads, indexes, aside: [...aside, ...held], refused, deleted, waits, stashes }
 }
 
-function planHeads(
+async function planHeads(
   here: RepositoryState,
   there: RepositoryState,
-  { synced, records }: SyncRules,
+  { synced, records, needsConsent }: SyncRules,
   moves: readonly RefMove[],
   isWaiting: (record: string) => boolean,
-): Pick<SyncPlan, 'heads' | 'indexes'> {
+): Promise<Pick<SyncPlan, 'heads' | 'indexes'> & { readonly held: readonly Aside[] }> {
   const after = new Map(there.refs)
   for (const { name, new: id } of moves) after.set(name, id)
   const heads: HeadMove[] = []
   const indexes: IndexMove[] = []
+  const held: Aside[] = []
   for (const record of records) {
     const [from, to, was] = [here.heads.get(record), there.heads.get(record), synced.heads.get(record)]
     if (from === undefined || to === undefined || isWaiting(record)) continue
@@ -134,10 +135,16 @@ function planHeads(
     const commit = from.branch === undefined ? from.commit : after.get(from.branch)
     // A branch that was put aside has not moved. HEAD and index stay with it.
     if (commit !== from.commit) continue
+    // HEAD may change to a branch that came over earlier.
+    const paths = follows && commit !== undefined ? await needsConsent(to.commit, commit) : []
+    if (paths.length > 0 && commit !== undefined) {
+      held.push({ name: from.branch ?? 'refs/heads/HEAD', id: commit, reason: 'consent', paths })
+      continue
+    }
     if (follows) heads.push({ record, head: from })
     if (commit !== undefined && commit !== to.commit) indexes.push({ record, old: to.commit, new: commit })
   }
-  return { heads, indexes }
+  return { heads, indexes, held }
 }
 
 /** Letters of any language, and what people write in branch names. No shell, terminal or glob character. */

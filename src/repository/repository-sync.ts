@@ -121,9 +121,12 @@ export class RepositorySync {
     plan: SyncPlan,
   ): Promise<{ readonly moved: readonly string[]; readonly aside: readonly Aside[] }> {
     const { host, sandbox, hasConsent } = this.#options
-    const failed = await this.#apply(host.run, plan, TO_HOST)
+    const held = await this.#heldStashes(plan.stashes)
+    const stashes = plan.stashes.filter(id => !held.some(stash => stash.id === id))
+    const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
     const aside = [
       ...plan.aside,
+      ...held,
       ...failed.map(({ name, new: id }) => ({ name, id, reason: 'moved-there' as const })),
     ]
     await this.#setRefs(
@@ -139,6 +142,25 @@ export class RepositorySync {
     const moved = plan.refs.filter(move => !failed.includes(move)).map(({ name }) => name)
     if (hasConsent) await this.#dropHeld(moved)
     return { moved, aside }
+  }
+
+  /** A stash has the working tree, the index and often untracked files, each as a commit. `git stash pop` writes all of them. */
+  async #heldStashes(stashes: readonly string[]): Promise<readonly Aside[]> {
+    const { host } = this.#options
+    const { needsConsent } = this.#rules(CROSSES_TO_HOST, judgeName)
+    const held: Aside[] = []
+    for (const id of stashes) {
+      const script = 'git rev-parse --verify -q "$1^1" "$1^2" && git rev-parse --verify -q "$1^3"; true'
+      const [base, index, untracked] = (await runGit(host.run, { script, args: [id], ...this.#at }))
+        .toString()
+        .split('\n')
+      const paths = [
+        ...(index ? await needsConsent(base, id) : ['it is not a stash']),
+        ...(untracked ? await needsConsent(undefined, untracked) : []),
+      ]
+      if (paths.length > 0) held.push({ name: `refs/stash-${id.slice(0, 10)}`, id, reason: 'consent', paths })
+    }
+    return held
   }
 
   /** What waited for consent is on its branch now. */
