@@ -10,6 +10,7 @@ import type { Surveyed } from '../survey/survey.ts'
 import { DeniedPlaces } from './denied-places.ts'
 import { type Back, type Lost, type Moved, Quarantine, type Stuck, type Unkept } from './quarantine.ts'
 import { type HoldEvent, Remount } from './remount.ts'
+import { sweepKilledRuns, WatchRecord } from './watch-record.ts'
 
 export interface PlaceWatch {
   /** The last look, after every process of the sandbox is gone, so nothing can race it. */
@@ -36,6 +37,7 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
   const unkept = new Map<Unkept['how'], string[]>()
   let moved = 0
   const dir = `${project.stateDir}/quarantine/${runId}`
+  const watchRecord = new WatchRecord(project.stateDir, runId, repository.watch)
   const quarantine = new Quarantine({
     watch: repository.watch,
     held: repository.protect,
@@ -93,6 +95,7 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
       clearTimeout(begin)
       await again?.stop()
       await quarantine.finish()
+      watchRecord.remove()
       if (moved > MAX_LINES) tell(andMore(moved - MAX_LINES, 'things at protected places'))
       for (const [how, paths] of unkept) tell(unkeptInWords(how, paths, dir))
       // Places in `held` or `lost` were replaced after all, by a program on the host.
@@ -101,6 +104,12 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
     },
   }
 }
+
+/** Before the host is surveyed: what a killed run left at a protected place would count as the user's. */
+export const sweepAfterKill = (stateDir: string, tell: (line: string) => void): Promise<void> =>
+  sweepKilledRuns(stateDir, event => {
+    if (event.kind !== 'unkept') tell(inWords(event))
+  })
 
 function deniedPlaces({ policy, project }: Loaded): DeniedPlaces {
   const roots = policy.files.read.map(({ rule }) => rule.path as string)

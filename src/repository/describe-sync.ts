@@ -1,4 +1,4 @@
-/** What the user is told about a sync: only what is not on the host as expected. */
+/** Lines for the user about a sync: only what is not on the host as expected. */
 import { printable } from '../base/printable.ts'
 import { shellWord } from '../base/shell-word.ts'
 import type { Aside } from './plan-sync.ts'

@@ -1,6 +1,6 @@
 /**
- * The host's git, for the host's repository. It reads nothing of the working tree, which is the sandbox's to write: it gets
- * the git directory by name and an empty directory as its working tree, and runs no hook, monitor or helper.
+ * The host's git, for the host's repository. It reads nothing of the working tree, which is the sandbox's to write. It gets
+ * the git directory by name and an empty directory as its working tree. It runs no hook, monitor or helper.
  */
 import { mkdirSync, statSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'

@@ -29,7 +29,7 @@ const PACK = 'git pack-objects --revs --local --thin --stdout --quiet'
 /** Processor seconds, and the size of a file in blocks of 512 bytes. */
 const BOUNDED = 'ulimit -t 60; ulimit -f 4194304'
 /**
- * What old projects have in their history, and what harms nobody: a fetch inside brings it along. A partial clone lacks
+ * Harmless faults in the history of old projects. A fetch inside brings them along. A partial clone lacks
  * objects that `--strict` looks for.
  */
 const TOLERATED = ['zeroPaddedFilemode', 'badTimezone', 'missingSpaceBeforeDate', 'badDateOverflow']

@@ -6,8 +6,10 @@ import type { HeadStart } from '../backend/container/head-start.ts'
 import { type ExitCode, PenError } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import { UndoStack } from '../base/undo.ts'
+import { findProject } from '../config/project.ts'
 import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
+import { sweepAfterKill } from '../protect/watch-places.ts'
 import { type Chosen, type Prepared, type PrepareOptions, prepare, withAlternative } from './prepare.ts'
 import { SandboxDoor } from './sandbox-door.ts'
 import { startSandbox } from './start-sandbox.ts'
@@ -31,6 +33,7 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
   const undo = new UndoStack()
   try {
     const door = new SandboxDoor(undo)
+    await sweepAfterKill(findProject().stateDir, options.tell)
     const prepared = await prepare(options, chosen => beginEarly(chosen, door))
     options.onPlan?.(prepared)
     refuseOpenGaps(prepared.plan, prepared.loaded.policy.acceptGaps)

@@ -29,6 +29,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   image: ['backend', 'limits', 'gateway', 'audit', 'config', 'plan', 'policy', 'base'],
   // What is on the host before a sandbox starts. Only looks.
   survey: ['backend', 'config', 'plan', 'policy', 'base'],
+  // The sandbox's own git directory, and its sync with the host's.
+  repository: ['survey', 'backend', 'config', 'plan', 'policy', 'base'],
   // Holds, watches and quarantines places while a sandbox runs.
   protect: ['survey', 'backend', 'audit', 'config', 'policy', 'base'],
   // The socket between commands and a supervisor, and the state on disk that leads to it.
@@ -37,6 +39,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   run: [
     'control',
     'protect',
+    'repository',
     'survey',
     'image',
     'terminal',
@@ -68,6 +71,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'lifecycle',
     'run',
     'control',
+    'repository',
     'survey',
     'image',
     'terminal',
@@ -101,6 +105,7 @@ const BINARY_ONLY = [
   'lifecycle',
   'limits',
   'protect',
+  'repository',
   'run',
   'survey',
   'terminal',

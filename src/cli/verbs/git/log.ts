@@ -1,8 +1,8 @@
 import { EXIT } from '../../../base/error.ts'
 import { heldCommits } from '../../../repository/pending.ts'
-import { ownRepositories } from '../../../run/own-repositories.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { ownRepositories } from './status.ts'
 
 export const verb = defineVerb({
   name: 'git log',

@@ -1,6 +1,8 @@
 import { EXIT } from '../../../base/error.ts'
-import { pendingIn } from '../../../repository/pending.ts'
-import { ownRepositories } from '../../../run/own-repositories.ts'
+import { ownDirectories, pendingIn } from '../../../repository/pending.ts'
+import type { SyncAllOptions } from '../../../repository/sync-all.ts'
+import { prepare } from '../../../run/prepare.ts'
+import { repositoryOptions } from '../../../run/repository-options.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -24,3 +26,19 @@ export const verb = defineVerb({
     return EXIT.ok
   },
 })
+
+/** Of sandboxes that run, and of those that left something. */
+export async function ownRepositories(
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<readonly SyncAllOptions[]> {
+  const prepared = await prepare({
+    command: [],
+    env,
+    allowUserExpansion: false,
+    offline: true,
+    flags: () => ({}),
+  })
+  const options = repositoryOptions(prepared)
+  if (options === undefined) return []
+  return ownDirectories(options.world.sandbox.stateDir).map(place => ({ ...options, ...place }))
+}
