@@ -3,12 +3,13 @@ import { nearest } from '../../base/nearest.ts'
 import { parseBytes, parseMillis } from '../../base/quantity.ts'
 import type { FlagSpec, FlagSpecs, FlagValues, PositionalSpecs, PositionalValues } from './flag-spec.ts'
 import { meantFlag } from './meant-flag.ts'
-import type { Verb, VerbSpec } from './verb.ts'
+import type { Verb, VerbDescription } from './verb.ts'
 
-type Syntax<F extends FlagSpecs, P extends PositionalSpecs> = Pick<
-  VerbSpec<F, P>,
-  'name' | 'flags' | 'positionals' | 'command'
->
+interface Syntax<F extends FlagSpecs, P extends PositionalSpecs>
+  extends Pick<VerbDescription, 'name' | 'command'> {
+  readonly flags: F
+  readonly positionals?: P
+}
 
 export interface Arguments<F extends FlagSpecs, P extends PositionalSpecs> {
   readonly flags: FlagValues<F>

@@ -50,6 +50,20 @@ export const policyFlags = defineFlags({
 
 export type PolicyFlags = FlagValues<typeof policyFlags>
 
+/** What a policy is loaded with. */
+export const loadOptions = (flags: PolicyFlags, project: Project) => ({
+  flags: flagDocument(flags, project),
+  offline: flags.offline,
+  allowUserExpansion: flags['allow-user-expansion'],
+})
+
+/** The same for a run, which finds the project itself. */
+export const runOptions = (flags: PolicyFlags) => ({
+  flags: (project: Project) => flagDocument(flags, project),
+  offline: flags.offline,
+  allowUserExpansion: flags['allow-user-expansion'],
+})
+
 /** The flags except `--offline` as a config document, so that one parser validates both. */
 export function flagDocument(flags: PolicyFlags, project: Project): object {
   refuseContradictions(flags)

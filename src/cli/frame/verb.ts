@@ -1,5 +1,12 @@
-import type { ExitCode } from '../../base/error.ts'
-import type { FlagSpecs, FlagValues, PositionalSpecs, PositionalValues } from './flag-spec.ts'
+import { EXIT, type ExitCode } from '../../base/error.ts'
+import { findProject, type Project } from '../../config/project.ts'
+import {
+  type FlagSpecs,
+  type FlagValues,
+  jsonFlag,
+  type PositionalSpecs,
+  type PositionalValues,
+} from './flag-spec.ts'
 import { parseArguments, refuseUnknown } from './flags.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -11,11 +18,16 @@ export interface CliContext {
   readonly terminal: Terminal
 }
 
-export interface Invocation<F extends FlagSpecs, P extends PositionalSpecs> extends CliContext {
-  readonly flags: FlagValues<F>
+export interface Invocation<F extends FlagSpecs = FlagSpecs, P extends PositionalSpecs = PositionalSpecs>
+  extends CliContext {
+  readonly flags: FlagValues<F & typeof jsonFlag>
   readonly positionals: PositionalValues<P>
   /** The command to run with its flags, for verbs that take one. */
   readonly command: readonly string[]
+  /** The project of the current directory. pen looks for it when the verb reads it. */
+  readonly project: Project
+  /** Prints the result: the data with --json, else the text or its lines. */
+  answer(data: unknown, text: string | readonly string[]): void
 }
 
 /** The parts of a verb that do not depend on the types of its flags. */
@@ -35,9 +47,12 @@ export interface VerbDescription {
 }
 
 export interface VerbSpec<F extends FlagSpecs, P extends PositionalSpecs> extends VerbDescription {
-  readonly flags: F
+  /** False for a verb whose output is never JSON. */
+  readonly json?: boolean
+  readonly flags?: F
   readonly positionals?: P
-  run(invocation: Invocation<F, P>): Promise<ExitCode>
+  /** Without an exit code, the verb succeeded. */
+  run(invocation: Invocation<F, P>): Promise<ExitCode | undefined>
 }
 
 /** A verb with its flags' types erased. */
@@ -58,18 +73,33 @@ export interface VerbGroup {
   readonly verbs: VerbTable
 }
 
-export function defineVerb<const F extends FlagSpecs, const P extends PositionalSpecs = Record<never, never>>(
-  spec: VerbSpec<F, P>,
-): Verb {
-  const { run, positionals, ...rest } = spec
+/** Every verb gets --json, unless it prints something else than text: `json: false`. */
+export function defineVerb<
+  const F extends FlagSpecs = Record<never, never>,
+  const P extends PositionalSpecs = Record<never, never>,
+>(spec: VerbSpec<F, P>): Verb {
+  const { run, json = true, ...rest } = spec
+  const flags = { ...spec.flags, ...(json && jsonFlag) } as F & typeof jsonFlag
+  const positionals = spec.positionals ?? ({} as P)
+  const syntax = { ...rest, flags, positionals }
   return {
-    ...rest,
-    positionals: positionals ?? {},
+    ...syntax,
     // Async, so that a mistake in the arguments rejects like any other failure.
     start: async (argv, context) => {
-      const given = parseArguments(spec, argv)
-      await refuseUnknown(spec.flags, given.flags)
-      return await run({ ...given, ...context })
+      const given = parseArguments(syntax, argv)
+      await refuseUnknown(flags, given.flags)
+      const code = await run({
+        ...given,
+        ...context,
+        get project() {
+          return findProject()
+        },
+        answer(data, text) {
+          if (given.flags.json) context.terminal.printJson(data)
+          else for (const line of [text].flat()) context.terminal.print(line)
+        },
+      })
+      return code ?? EXIT.ok
     },
   }
 }

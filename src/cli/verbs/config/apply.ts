@@ -1,10 +1,8 @@
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
-import { findProject } from '../../../config/project.ts'
 import type { Proposal } from '../../../config/proposal.ts'
 import { applyProposal, readProposal } from '../../../config/proposal.ts'
 import { canAsk, confirm, confirmationFlags, expectedDigest } from '../../frame/ask.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { proposalData, proposalText } from '../../render/difference-text.ts'
 
@@ -15,7 +13,6 @@ export const verb = defineVerb({
     'Anyone who can write the project can write .pen/, so it never applies by itself. Changes that widen permissions are marked. pen applies exactly what it showed. Running sandboxes apply network changes within a second. Text lists in .pen/ are merged into the live config.json; your live text lists stay. Without a terminal use --yes --expect DIGEST. Exit code 1 if not applied.',
   flags: {
     ...confirmationFlags('pen config diff'),
-    ...jsonFlag,
   },
   examples: [
     { line: 'pen config apply', does: 'show the changes and ask' },
@@ -24,15 +21,13 @@ export const verb = defineVerb({
       does: 'apply what pen config diff showed, or nothing',
     },
   ],
-  async run({ flags, terminal }) {
+  async run({ flags, terminal, project, answer }) {
     const expected = expectedDigest(flags, 'pen config apply', 'pen config diff')
-    const project = findProject()
     const proposal = await readProposal(project)
     const data = proposalData(proposal)
     if (expected !== undefined) requireExpected(proposal, expected)
     const report = (applied: boolean, line: string): ExitCode => {
-      if (flags.json) terminal.printJson({ applied, ...data })
-      else terminal.print(line)
+      answer({ applied, ...data }, line)
       return applied || data.same ? EXIT.ok : EXIT.failed
     }
     if (data.same) return report(false, "nothing to apply: the project's .pen/ is already active")

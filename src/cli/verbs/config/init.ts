@@ -1,9 +1,7 @@
-import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { initialize } from '../../../config/initialize.ts'
 import { writePermissions } from '../../../config/permissions-template.ts'
 import { projectHere } from '../../../config/project.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { schemaText } from './schema.ts'
 
@@ -12,13 +10,12 @@ export const verb = defineVerb({
   summary: 'Create the config of the current directory',
   details:
     'Writes .pen/config.json and the live config. Uses profile coding, and allows the package sources the project needs. An existing .pen/ is kept; apply it with pen config apply.',
-  flags: defineFlags({
-    ...jsonFlag,
+  flags: {
     permissions: {
       kind: 'boolean',
       about: 'also write an agent-permissions.json template, if there is none',
     },
-  }),
+  },
   examples: [
     { line: 'pen init', does: 'once per project; running it again changes nothing' },
     {
@@ -26,18 +23,17 @@ export const verb = defineVerb({
       does: 'also write a file in which the project can restrict permissions',
     },
   ],
-  async run({ flags, terminal }) {
+  async run({ flags, answer }) {
     const project = projectHere()
     const done = await initialize(project, schemaText())
     const { workspace } = project.world
     const permissions = flags.permissions ? permissionsIn(workspace) : undefined
-    if (flags.json) terminal.printJson({ ...done, ...(permissions && { permissions }), project: workspace })
-    else {
-      const lines = initLines(done, workspace)
-      if (permissions !== undefined) lines.push(`${permissions}: ${workspace}/agent-permissions.json`)
-      for (const line of lines) terminal.print(printable(line, 4096))
-    }
-    return EXIT.ok
+    const lines = initLines(done, workspace)
+    if (permissions !== undefined) lines.push(`${permissions}: ${workspace}/agent-permissions.json`)
+    answer(
+      { ...done, ...(permissions && { permissions }), project: workspace },
+      lines.map(line => printable(line, 4096)),
+    )
   },
 })
 

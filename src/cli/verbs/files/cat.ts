@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs'
-import { EXIT, errnoOf } from '../../../base/error.ts'
+import { errnoOf } from '../../../base/error.ts'
 import { hostPath, withBroker } from '../../frame/broker-connection.ts'
 import { OutputClosed } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -13,6 +13,7 @@ export const verb = defineVerb({
     length: { kind: 'count', value: 'BYTES', about: 'maximum number of bytes' },
   },
   positionals: { path: { arity: 'one', about: 'a path on the host' } },
+  json: false,
   examples: [
     { line: 'pen files cat /home/you/notes/todo.txt', does: 'print the whole file' },
     { line: 'pen files cat --from 1024 --length 512 /home/you/data.bin', does: 'print 512 bytes of it' },
@@ -21,7 +22,6 @@ export const verb = defineVerb({
     const path = hostPath(positionals.path)
     const range = { from: flags.from ?? 0, length: flags.length ?? null }
     await withBroker(env, path, client => client.read(path, () => writeOut, range))
-    return EXIT.ok
   },
 })
 

@@ -1,12 +1,10 @@
-import { EXIT, PenError } from '../../../base/error.ts'
+import { PenError } from '../../../base/error.ts'
 import { resolve } from '../../../base/posix-path.ts'
 import { printable } from '../../../base/printable.ts'
 import { showMillis } from '../../../base/quantity.ts'
 import { editFileGrants } from '../../../config/grants/file-grants.ts'
 import { identify } from '../../../config/grants/grant-target.ts'
 import { loadPolicy } from '../../../config/load.ts'
-import { findProject } from '../../../config/project.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -18,15 +16,13 @@ export const verb = defineVerb({
     rw: { kind: 'boolean', about: 'allow writing too' },
     exec: { kind: 'boolean', about: 'keep the executable bit, in both directions' },
     for: { kind: 'duration', value: 'DURATION', about: 'for this time, for example 10m' },
-    ...jsonFlag,
   },
   positionals: { path: { arity: 'one', about: 'a file, or a directory with everything in it' } },
   examples: [
     { line: 'pen grant ~/notes/todo.txt --for 10m', does: 'allow reading one file for ten minutes' },
     { line: 'pen grant ~/reports --rw', does: 'allow reading and writing a directory until pen revoke' },
   ],
-  async run({ flags, positionals, terminal }) {
-    const project = findProject()
+  async run({ flags, positionals, project, answer }) {
     const { policy } = await loadPolicy(project, { flags: {}, offline: true, allowUserExpansion: false })
     const written = positionals.path
     const text = written.startsWith('/') || written.startsWith('~') ? written : resolve(project.cwd, written)
@@ -37,19 +33,16 @@ export const verb = defineVerb({
     await editFileGrants(project, grants => [...grants.filter(({ path }) => path !== grant.path), grant])
     const how = `${flags.rw ? 'read and write' : 'read only'}${flags.exec ? ', executable' : ''}`
     const life = flags.for === undefined ? 'until pen revoke' : `for ${showMillis(flags.for)}`
-    if (flags.json)
-      terminal.printJson({
+    answer(
+      {
         granted: grant.path,
         kind: grant.kind,
         write: grant.write,
         execute: grant.execute,
         until: until === undefined ? null : new Date(until).toISOString(),
         project: project.world.workspace,
-      })
-    else
-      terminal.print(
-        `granted for ${printable(project.world.workspace)}: ${printable(grant.path)} (${how}), ${life}`,
-      )
-    return EXIT.ok
+      },
+      `granted for ${printable(project.world.workspace)}: ${printable(grant.path)} (${how}), ${life}`,
+    )
   },
 })

@@ -2,7 +2,6 @@ import { createReadStream } from 'node:fs'
 import { EXIT, errnoOf, PenError } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { hostPath, withBroker } from '../../frame/broker-connection.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -12,7 +11,6 @@ export const verb = defineVerb({
     'Replaces the file atomically. Never creates directories or deletes files. The file is executable only if the grant has --exec.',
   insideSandbox: 'allow',
   flags: {
-    ...jsonFlag,
     exec: { kind: 'boolean', about: 'make it executable, if the grant has --exec' },
   },
   positionals: {
@@ -22,13 +20,12 @@ export const verb = defineVerb({
   examples: [
     { line: 'pen files put report.md /home/you/reports/report.md', does: 'replace the content of this file' },
   ],
-  async run({ flags, positionals, env, terminal }) {
+  async run({ flags, positionals, env, answer }) {
     const path = hostPath(positionals.path)
     const source = positionals.from === '-' ? process.stdin : createReadStream(positionals.from)
     try {
       const bytes = await withBroker(env, path, client => client.write(path, source, flags.exec))
-      if (flags.json) terminal.printJson({ path, bytes })
-      else terminal.print(`${printable(path)}: ${bytes} bytes`)
+      answer({ path, bytes }, `${printable(path)}: ${bytes} bytes`)
       return EXIT.ok
     } catch (error) {
       const errno = errnoOf(error)

@@ -2,16 +2,15 @@ import { EXIT, PenError } from '../../../base/error.ts'
 import { resolve } from '../../../base/posix-path.ts'
 import { printable } from '../../../base/printable.ts'
 import { editFileGrants } from '../../../config/grants/file-grants.ts'
-import { findProject } from '../../../config/project.ts'
+import type { findProject } from '../../../config/project.ts'
 import { absolute } from '../../../policy/files/path.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'revoke',
   summary: 'Remove a grant; running transfers stop at once',
   details: 'Exit code 1 if there was no such grant.',
-  flags: { all: { kind: 'boolean', about: 'remove all grants of this project' }, ...jsonFlag },
+  flags: { all: { kind: 'boolean', about: 'remove all grants of this project' } },
   positionals: {
     path: { arity: 'optional', about: 'the path, as given to pen grant or as shown by pen grants' },
   },
@@ -19,14 +18,13 @@ export const verb = defineVerb({
     { line: 'pen revoke ~/reports', does: 'remove one grant' },
     { line: 'pen revoke --all', does: 'remove all grants' },
   ],
-  async run({ flags, positionals, terminal }) {
+  async run({ flags, positionals, project, answer }) {
     const { path } = positionals
     if ((path === undefined) !== flags.all)
       throw new PenError('USAGE', {
         what: flags.all ? '--all takes no path' : 'no path given',
         hint: 'pen revoke PATH, or pen revoke --all',
       })
-    const project = findProject()
     const named = path === undefined ? undefined : spellings(path, project)
     const revoked: string[] = []
     await editFileGrants(
@@ -38,13 +36,12 @@ export const verb = defineVerb({
       },
       flags.all ? 'discard' : 'refuse',
     )
-    if (flags.json) terminal.printJson({ revoked, project: project.world.workspace })
-    else
-      terminal.print(
-        revoked.length === 0
-          ? 'nothing to revoke'
-          : `revoked: ${revoked.map(one => printable(one)).join(', ')}`,
-      )
+    answer(
+      { revoked, project: project.world.workspace },
+      revoked.length === 0
+        ? 'nothing to revoke'
+        : `revoked: ${revoked.map(one => printable(one)).join(', ')}`,
+    )
     return revoked.length === 0 ? EXIT.failed : EXIT.ok
   },
 })

@@ -1,4 +1,4 @@
-import { EXIT, PenError } from '../../../base/error.ts'
+import { PenError } from '../../../base/error.ts'
 import { nearest } from '../../../base/nearest.ts'
 import { ownProgram } from '../../../base/own-program.ts'
 import { SHELLS } from '../../completion/values.ts'
@@ -17,6 +17,7 @@ export const verb = defineVerb({
     "The script calls this pen binary by its path. It only reads. In bash, a command after -- uses that command's own completion if bash-completion is loaded.",
   flags: {},
   positionals: { shell: { arity: 'one', about: SHELLS.join(', ') } },
+  json: false,
   examples: [
     { line: 'pen completion bash', does: 'in ~/.bashrc: source <(pen completion bash)' },
     { line: 'pen completion zsh', does: 'in ~/.zshrc, after compinit: source <(pen completion zsh)' },
@@ -37,7 +38,6 @@ export const verb = defineVerb({
     }
     const { script } = await SCRIPTS[shell]()
     terminal.print(script(ownProgram().map(quote[shell]).join(' ')))
-    return EXIT.ok
   },
 })
 

@@ -1,8 +1,7 @@
 import { isatty } from 'node:tty'
-import { EXIT, PenError } from '../../../base/error.ts'
+import { PenError } from '../../../base/error.ts'
 import { windowSize } from '../../../terminal/host-terminal.ts'
 import { findVerb, groupMembers } from '../../frame/find-verb.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import {
   fullOverview,
   groupOverview,
@@ -16,7 +15,6 @@ import { type CliContext, defineVerb, type Verb, type VerbTable } from '../../fr
 export const verb = defineVerb({
   name: 'help',
   summary: 'Show the common verbs, all verbs, or how to use one',
-  flags: jsonFlag,
   positionals: { verb: { arity: 'many', about: 'the verb, or all' } },
   examples: [
     { line: 'pen help', does: 'list the common verbs' },
@@ -25,9 +23,8 @@ export const verb = defineVerb({
     { line: 'pen help --json', does: 'print every verb with its flags as JSON' },
   ],
   insideSandbox: 'allow',
-  async run({ flags, positionals, ...context }) {
-    await showHelp(positionals.verb, flags.json, context)
-    return EXIT.ok
+  async run({ flags, positionals, env, terminal, verbs, groups }) {
+    await showHelp(positionals.verb, flags.json, { env, terminal, verbs, groups })
   },
 })
 

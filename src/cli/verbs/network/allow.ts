@@ -1,13 +1,10 @@
 import { auditDirectory } from '../../../audit/directory.ts'
 import { editAndWait } from '../../../audit/edit-and-wait.ts'
-import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
-import { findProject } from '../../../config/project.ts'
 import { requestOrder } from '../../../control/client.ts'
 import { listOf, printRule } from '../../../policy/network/net-rule.ts'
 import { allowRules } from '../../frame/endpoints.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { grantTemporarily, lifeFlags } from '../../frame/grant-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -16,7 +13,7 @@ export const verb = defineVerb({
   summary: "Allow this project's sandboxes to reach a host",
   details:
     'Adds a rule to the live config. With --once, --for or --session it is temporary and not in backups. Running sandboxes apply it within a second, and waiting connections continue. A deny rule still wins; remove it with pen forget.',
-  flags: { ...lifeFlags, ...jsonFlag },
+  flags: lifeFlags,
   positionals: {
     target: {
       arity: 'many',
@@ -32,9 +29,8 @@ export const verb = defineVerb({
     { line: 'pen allow cdn.example.com:443 --session', does: 'until the running sandbox stops' },
     { line: 'pen allow cdn.example.com:443 --for 1h', does: 'for one hour; then open connections close' },
   ],
-  async run({ flags, positionals, terminal }) {
+  async run({ flags, positionals, terminal, project, answer }) {
     const rules = await allowRules(positionals.target)
-    const project = findProject()
     const life = await editAndWait(auditDirectory(project.stateDir), async () => {
       const granted = await grantTemporarily(project, flags, { effect: 'allow', by: 'pen allow', rules })
       if (granted === undefined)
@@ -50,15 +46,13 @@ export const verb = defineVerb({
     })
     const allowed = rules.map(printRule)
     const { workspace } = project.world
-    if (flags.json) terminal.printJson({ allowed, project: workspace, ...(life !== undefined && { life }) })
-    else
-      terminal.print(
-        `allowed for ${printable(workspace)}: ${allowed.join(', ')}${life === undefined ? '' : `, ${life}`}`,
-      )
+    answer(
+      { allowed, project: workspace, ...(life !== undefined && { life }) },
+      `allowed for ${printable(workspace)}: ${allowed.join(', ')}${life === undefined ? '' : `, ${life}`}`,
+    )
     if ((await requestOrder(project.stateDir))?.offline === true)
       terminal.note(
         'pen: note: the running sandbox has no network: it was started with --offline; fix: pen stop',
       )
-    return EXIT.ok
   },
 })

@@ -1,12 +1,9 @@
 import { auditDirectory } from '../../../audit/directory.ts'
 import { editAndWait } from '../../../audit/edit-and-wait.ts'
-import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
-import { findProject } from '../../../config/project.ts'
 import { printRule } from '../../../policy/network/net-rule.ts'
 import { denyRules } from '../../frame/endpoints.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { grantTemporarily, lifeFlags } from '../../frame/grant-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -15,7 +12,7 @@ export const verb = defineVerb({
   summary: 'Deny a host, even if another rule allows it',
   details:
     'Adds a rule to the live config. With --once, --for or --session it is temporary. Running sandboxes apply it within a second and close open connections to the host.',
-  flags: { ...lifeFlags, ...jsonFlag },
+  flags: lifeFlags,
   positionals: {
     target: { arity: 'many', about: 'host, host:port, *.host, ip or ip:port; without a port, all ports' },
   },
@@ -23,9 +20,8 @@ export const verb = defineVerb({
     { line: 'pen deny telemetry.example.com', does: 'deny all ports' },
     { line: 'pen deny cdn.example.com:443 --once', does: 'deny the waiting connection, or the next one' },
   ],
-  async run({ flags, positionals, terminal }) {
+  async run({ flags, positionals, project, answer }) {
     const rules = await denyRules(positionals.target)
-    const project = findProject()
     const denied = rules.map(printRule)
     const life = await editAndWait(auditDirectory(project.stateDir), async () => {
       const granted = await grantTemporarily(project, flags, { effect: 'deny', by: 'pen deny', rules })
@@ -39,11 +35,9 @@ export const verb = defineVerb({
       return granted
     })
     const { workspace } = project.world
-    if (flags.json) terminal.printJson({ denied, project: workspace, ...(life !== undefined && { life }) })
-    else
-      terminal.print(
-        `denied for ${printable(workspace)}: ${denied.join(', ')}${life === undefined ? '' : `, ${life}`}`,
-      )
-    return EXIT.ok
+    answer(
+      { denied, project: workspace, ...(life !== undefined && { life }) },
+      `denied for ${printable(workspace)}: ${denied.join(', ')}${life === undefined ? '' : `, ${life}`}`,
+    )
   },
 })

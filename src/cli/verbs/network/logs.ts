@@ -6,7 +6,7 @@ import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
 import type { Millis } from '../../../base/quantity.ts'
 import { findProject } from '../../../config/project.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { defineFlags } from '../../frame/flag-spec.ts'
 import { showSuggestion } from '../../frame/suggestion.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -27,7 +27,6 @@ export const verb = defineVerb({
   flags: {
     ...logFlags,
     suggest: { kind: 'boolean', about: 'show the smallest change that allows what was refused' },
-    ...jsonFlag,
   },
   examples: [
     { line: 'pen logs', does: 'show refusals and errors of all stored runs' },

@@ -1,6 +1,5 @@
 import { isatty } from 'node:tty'
 import type { AuditRecord } from '../../../audit/read.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { logFlags, showLogs } from './logs.ts'
 
@@ -12,7 +11,6 @@ export const verb = defineVerb({
   flags: {
     ...logFlags,
     once: { kind: 'boolean', about: 'print once, even on a terminal' },
-    ...jsonFlag,
   },
   examples: [
     { line: 'pen proxy logs', does: 'show refused and failed connections, then new ones' },

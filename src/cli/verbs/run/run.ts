@@ -1,8 +1,8 @@
-import type { Project } from '../../../config/project.ts'
+import { EXIT } from '../../../base/error.ts'
 import { prepare } from '../../../run/prepare.ts'
 import { runSandbox } from '../../../run/run-sandbox.ts'
-import { debugFlag, jsonFlag } from '../../frame/flag-spec.ts'
-import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
+import { debugFlag } from '../../frame/flag-spec.ts'
+import { policyFlags, runOptions } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -12,7 +12,6 @@ export const verb = defineVerb({
     "Without a command, pen opens a shell. The command can read the project and the system's programs, write only the project, and connect only to allowed hosts. Exit codes: the command's own; 124 on timeout; 125 if pen failed; 126 and 127 as in a shell; 128+n after signal n.",
   flags: {
     ...policyFlags,
-    ...jsonFlag,
     ...debugFlag,
     learn: { kind: 'boolean', about: 'at the end, show which hosts the command needed; allows nothing' },
     'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan; run nothing' },
@@ -32,17 +31,12 @@ export const verb = defineVerb({
     },
     { line: 'pen run --limit memory=1GiB --limit pids=64 -- make -j4', does: 'set tighter limits' },
   ],
-  async run({ flags, command, env, terminal }) {
-    const request = {
-      command,
-      env,
-      allowUserExpansion: flags['allow-user-expansion'],
-      offline: flags.offline,
-      flags: (project: Project) => flagDocument(flags, project),
-    }
+  async run({ flags, command, env, terminal, answer }) {
+    const request = { command, env, ...runOptions(flags) }
     if (flags['dry-run-policy']) {
       const { showPlan } = await import('./plan.ts')
-      return showPlan(await prepare(request), flags.json, terminal)
+      showPlan(await prepare(request), answer)
+      return EXIT.ok
     }
     const code = await runSandbox({ ...request, tell: line => terminal.note(`pen: ${line}`) })
     if (flags.learn) await (await import('../../frame/suggestion.ts')).noteLearned(terminal)

@@ -1,11 +1,9 @@
-import { EXIT, PenError } from '../../../base/error.ts'
+import { PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
-import { findProject } from '../../../config/project.ts'
 import { sendRequest, takeValue } from '../../../control/client.ts'
 import type { PortPair } from '../../../gateway/forward/forward.ts'
 import { parsePort } from '../../../policy/network/port.ts'
 import type { OpenForwards } from '../../../run/forwards.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -13,7 +11,6 @@ export const verb = defineVerb({
   summary: 'Forward a port of this machine into the sandbox',
   details:
     'pen listens on 127.0.0.1 and ::1, for your own programs only, and forwards to the same port inside. HOST_PORT:PORT listens on another port, 0:PORT on a free one. Runs until Ctrl-C or until the sandbox stops. Do not trust the server: it runs in the sandbox. For permanent ports, set ports in the config.',
-  flags: jsonFlag,
   positionals: {
     port: { arity: 'many', about: 'a port in the sandbox, or HOST_PORT:PORT' },
   },
@@ -22,10 +19,10 @@ export const verb = defineVerb({
     { line: 'pen forward 8080:80 0:5173', does: 'forward two ports, to 8080 and to a free port' },
     { line: 'pen forward --json 0:3000', does: 'print the chosen port as JSON' },
   ],
-  async run({ flags, positionals, terminal }) {
+  async run({ flags, positionals, terminal, project }) {
     const pairs =
       positionals.port.length === 0 ? refuseNone() : await Promise.all(positionals.port.map(readPair))
-    const asked = await sendRequest(findProject().stateDir, { want: 'forward', ports: pairs })
+    const asked = await sendRequest(project.stateDir, { want: 'forward', ports: pairs })
     if (asked === undefined)
       throw new PenError('STATE', {
         what: 'the sandbox of this project is not running',
@@ -43,7 +40,6 @@ export const verb = defineVerb({
         )
     await ended
     terminal.note('the sandbox stopped; its ports are closed')
-    return EXIT.ok
   },
 })
 

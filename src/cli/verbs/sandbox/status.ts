@@ -8,7 +8,6 @@ import { engineRisks } from '../../../doctor/engine-risks.ts'
 import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
 import { BANNER } from '../../../run/launch-line.ts'
 import type { SandboxStatus } from '../../../run/status.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import type { Paint } from '../../render/colour.ts'
 import { showAge, showSize } from '../../render/table.ts'
@@ -17,10 +16,9 @@ export const verb = defineVerb({
   name: 'status',
   summary: "Show whether this project's sandbox runs, and how",
   details: 'Exit code 0 if it is running, 1 if not.',
-  flags: defineFlags({
-    ...jsonFlag,
+  flags: {
     all: { kind: 'boolean', about: 'one line for each weaker protection' },
-  }),
+  },
   positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
   examples: [
     { line: 'pen status', does: 'backend, image, limits, weaker protections, gateway health' },
@@ -28,20 +26,24 @@ export const verb = defineVerb({
     { line: 'pen status --json', does: 'print JSON' },
     { line: 'pen status >/dev/null && echo runs', does: 'check it in a script' },
   ],
-  async run({ flags, positionals, terminal }) {
+  async run({ flags, positionals, terminal, answer }) {
     const { id, stateDir, workspace = null, state: stateOfPen } = await sandboxNamed(positionals.name)
     const asked = await requestValue(stateDir, 'status')
     if (asked === undefined) {
       const presence = await presenceOf(stateDir)
       const state = presence.is === 'absent' ? 'not running' : 'starting or stopping'
-      if (flags.json) terminal.printJson({ version: 1, running: false, id, workspace })
-      else terminal.print(`${id}: ${state}\n  ${printable(workspace ?? '-', 4096)}`)
+      answer(
+        { version: 1, running: false, id, workspace },
+        `${id}: ${state}\n  ${printable(workspace ?? '-', 4096)}`,
+      )
       return EXIT.failed
     }
     const status = asked.value as SandboxStatus
     const risks = status.image === null ? [] : await risksOf(status, `${stateOfPen}/cache`)
-    if (flags.json) terminal.printJson({ version: 1, running: true, ...status, risks })
-    else terminal.print(statusText(status, terminal.paint, Date.now(), { risks, all: flags.all }))
+    answer(
+      { version: 1, running: true, ...status, risks },
+      statusText(status, terminal.paint, Date.now(), { risks, all: flags.all }),
+    )
     return EXIT.ok
   },
 })
