@@ -9,7 +9,7 @@ import type { Layer, ProfileName } from '../policy/settings.ts'
 import { PROFILE_NAMES } from '../policy/vocabulary.ts'
 import { readAllowlist } from './allowlist.ts'
 import { parseDocuments } from './documents.ts'
-import { foldLists, liveConfig, rewriteLiveConfig, sameBytes } from './edit.ts'
+import { addToLists, liveConfig, rewriteLiveConfig, sameBytes } from './edit.ts'
 import { type JsonObject, printJson, readJson } from './json/json.ts'
 import { type DocumentFile, findLive } from './layers.ts'
 import { baseLayers, groupRules } from './load.ts'
@@ -95,7 +95,7 @@ export function foldedBytes({ live, http, tcp }: Documents): Buffer {
   const lists = { http: entries(http), tcp: entries(tcp) }
   if (live !== undefined && lists.http.length + lists.tcp.length === 0) return live.bytes
   const document = live === undefined ? { version: 1 } : readJson(live.bytes, live.file).value
-  return Buffer.from(printJson(foldLists(document as JsonObject, lists), {}, live?.bytes))
+  return Buffer.from(printJson(addToLists(document as JsonObject, lists), {}, live?.bytes))
 }
 
 interface Policies {

@@ -13,7 +13,7 @@ const context = { table: VERBS, env: { HOME: '/h', 'BAD NAME': '1', 'X;rm': '1',
 
 async function completing(line: string): Promise<string[]> {
   const typed = line.split(' ')
-  const lines = offerLines(await offerFor(typed, VERBS, context), typed.at(-1) ?? '')
+  const lines = offerLines(await offerFor(typed, context), typed.at(-1) ?? '')
   return lines[0] === 'words' ? lines.slice(1).map(text => text.split('\t')[0] ?? '') : lines
 }
 const includes = async (line: string, ...values: string[]) =>

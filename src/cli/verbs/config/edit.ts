@@ -1,8 +1,8 @@
-import { isatty } from 'node:tty'
 import { EXIT, PenError } from '../../../base/error.ts'
 import { runOnTerminal } from '../../../base/spawn.ts'
 import { Draft } from '../../../config/draft.ts'
 import { whileLocked } from '../../../config/edit.ts'
+import { isTerminal } from '../../../terminal/termios.ts'
 import { canAsk, confirm } from '../../frame/ask.ts'
 import { reportText } from '../../frame/report.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -55,7 +55,7 @@ const NEEDS_TERMINAL =
   /(?:^|\/)(?:vi|vim|nvim|view|nano|pico|emacs|joe|jed|micro|hx|helix|kak|ne|mcedit|ed|ex|less|more)(?:\s|$)/
 
 function refuseWithoutTerminal(editor: string): void {
-  if (!NEEDS_TERMINAL.test(editor) || (isatty(0) && isatty(1))) return
+  if (!NEEDS_TERMINAL.test(editor) || (isTerminal(0) && isTerminal(1))) return
   throw new PenError('USAGE', {
     what: `${editor} needs a terminal`,
     at: 'pen config edit',

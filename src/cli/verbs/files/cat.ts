@@ -1,7 +1,5 @@
-import { writeSync } from 'node:fs'
-import { errnoOf } from '../../../base/error.ts'
 import { hostPath, withBroker } from '../../frame/broker-connection.ts'
-import { OutputClosed } from '../../frame/terminal.ts'
+import { writeOut } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -24,15 +22,3 @@ export const verb = defineVerb({
     await withBroker(env, path, client => client.read(path, () => writeOut, range))
   },
 })
-
-async function writeOut(bytes: Uint8Array): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    try {
-      done += writeSync(1, bytes, done)
-    } catch (error) {
-      if (errnoOf(error) === 'EPIPE') throw new OutputClosed('stdout is closed')
-      if (errnoOf(error) !== 'EAGAIN') throw error
-      await new Promise(resolve => setTimeout(resolve, 2))
-    }
-  }
-}

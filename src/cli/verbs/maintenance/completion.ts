@@ -1,14 +1,8 @@
 import { PenError } from '../../../base/error.ts'
 import { nearest } from '../../../base/nearest.ts'
 import { ownProgram } from '../../../base/own-program.ts'
-import { SHELLS } from '../../completion/values.ts'
+import { SCRIPTS, SHELLS } from '../../completion/scripts.ts'
 import { defineVerb } from '../../frame/verb.ts'
-
-const SCRIPTS = {
-  bash: () => import('../../completion/bash.ts'),
-  zsh: () => import('../../completion/zsh.ts'),
-  fish: () => import('../../completion/fish.ts'),
-} as const satisfies Record<(typeof SHELLS)[number], () => Promise<{ script: (program: string) => string }>>
 
 export const verb = defineVerb({
   name: 'completion',
@@ -25,26 +19,18 @@ export const verb = defineVerb({
   ],
   insideSandbox: 'allow',
   async run({ positionals, terminal }) {
-    const shell = SHELLS.find(name => name === positionals.shell)
-    if (shell === undefined) {
-      const meant = nearest(positionals.shell, SHELLS)
+    const { shell } = positionals
+    const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined
+    if (script === undefined) {
+      const meant = nearest(shell, SHELLS)
       throw new PenError('USAGE', {
-        what: `unknown shell "${positionals.shell}"`,
+        what: `unknown shell "${shell}"`,
         hint:
           meant === undefined
             ? `choose one of ${SHELLS.join(', ')}`
             : `did you mean pen completion ${meant}?`,
       })
     }
-    const { script } = await SCRIPTS[shell]()
-    terminal.print(script(ownProgram().map(quote[shell]).join(' ')))
+    terminal.print(script(ownProgram()))
   },
 })
-
-const posix = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
-/** Quotes the path of pen as one word. */
-const quote = {
-  bash: posix,
-  zsh: posix,
-  fish: (word: string): string => `'${word.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`,
-} as const

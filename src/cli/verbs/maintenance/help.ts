@@ -1,15 +1,8 @@
-import { isatty } from 'node:tty'
 import { PenError } from '../../../base/error.ts'
 import { windowSize } from '../../../terminal/host-terminal.ts'
+import { isTerminal } from '../../../terminal/termios.ts'
 import { findVerb, groupMembers } from '../../frame/find-verb.ts'
-import {
-  fullOverview,
-  groupOverview,
-  overview,
-  USUAL_WIDTH,
-  usageLine,
-  verbHelp,
-} from '../../frame/help-text.ts'
+import { fullOverview, groupOverview, overview, usageLine, verbHelp } from '../../frame/help-text.ts'
 import { type CliContext, defineVerb, type Verb, type VerbTable } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -34,6 +27,7 @@ export async function showHelp(
   json: boolean,
   { env, terminal, verbs, groups }: CliContext,
 ): Promise<void> {
+  const page = { paint: terminal.paint, width: helpWidth(env) }
   const isAll = words.length === 1 && words[0] === 'all'
   const found = words.length === 0 || isAll ? undefined : await findVerb(words, verbs)
   if (found?.is === 'verb') {
@@ -43,14 +37,13 @@ export async function showHelp(
         hint: `pen help ${found.verb.name}`,
       })
     if (json) terminal.printJson(describe(found.verb))
-    else terminal.print(verbHelp(found.verb, terminal.paint, helpWidth(env)))
+    else terminal.print(verbHelp(found.verb, page))
     return
   }
-  const width = helpWidth(env)
   if (found !== undefined) {
     const members = await loadVerbs(groupMembers(found.name, verbs), verbs)
     if (json) terminal.printJson({ verbs: members.map(describe) })
-    else terminal.print(groupOverview(found.name, members, terminal.paint, width))
+    else terminal.print(groupOverview(found.name, members, page))
     return
   }
   if (json) {
@@ -62,14 +55,16 @@ export async function showHelp(
     verbs: await loadVerbs(isAll ? Object.keys(group.verbs) : group.common, verbs),
   }))
   const show = isAll ? fullOverview : overview
-  terminal.print(show(await Promise.all(shown), terminal.paint, width))
+  terminal.print(show(await Promise.all(shown), page))
 }
 
 /** Longer lines are hard to read. */
 const WIDEST = 100
+/** If the width of the terminal is unknown. */
+const USUAL_WIDTH = 80
 
 function helpWidth(env: CliContext['env']): number {
-  const known = isatty(1) ? windowSize(1).cols : Number(env['COLUMNS'])
+  const known = isTerminal(1) ? windowSize(1).cols : Number(env['COLUMNS'])
   return known >= 1 ? Math.min(known, WIDEST) : USUAL_WIDTH
 }
 

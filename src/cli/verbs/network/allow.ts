@@ -1,11 +1,7 @@
-import { auditDirectory } from '../../../audit/directory.ts'
-import { editAndWait } from '../../../audit/edit-and-wait.ts'
 import { printable } from '../../../base/printable.ts'
-import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
 import { requestOrder } from '../../../control/client.ts'
-import { listOf, printRule } from '../../../policy/network/net-rule.ts'
-import { allowRules } from '../../frame/endpoints.ts'
-import { grantTemporarily, lifeFlags } from '../../frame/grant-flags.ts'
+import { printRule } from '../../../policy/network/net-rule.ts'
+import { lifeFlags, parseRules, writeRules } from '../../frame/network-rules.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -30,20 +26,8 @@ export const verb = defineVerb({
     { line: 'pen allow cdn.example.com:443 --for 1h', does: 'for one hour; then open connections close' },
   ],
   async run({ flags, positionals, terminal, project, answer }) {
-    const rules = await allowRules(positionals.target)
-    const life = await editAndWait(auditDirectory(project.stateDir), async () => {
-      const granted = await grantTemporarily(project, flags, { effect: 'allow', by: 'pen allow', rules })
-      if (granted === undefined)
-        await editLiveConfig(project, config =>
-          rules.reduce((edited, rule) => {
-            const text = printRule(rule)
-            return editNetworkList(edited, listOf(rule), list =>
-              list.includes(text) ? list : [...list, text],
-            )
-          }, config),
-        )
-      return granted
-    })
+    const rules = await parseRules('allow', positionals.target)
+    const life = await writeRules(project, 'allow', rules, flags)
     const allowed = rules.map(printRule)
     const { workspace } = project.world
     answer(

@@ -1,10 +1,6 @@
-import { auditDirectory } from '../../../audit/directory.ts'
-import { editAndWait } from '../../../audit/edit-and-wait.ts'
 import { printable } from '../../../base/printable.ts'
-import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
 import { printRule } from '../../../policy/network/net-rule.ts'
-import { denyRules } from '../../frame/endpoints.ts'
-import { grantTemporarily, lifeFlags } from '../../frame/grant-flags.ts'
+import { lifeFlags, parseRules, writeRules } from '../../frame/network-rules.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -21,19 +17,9 @@ export const verb = defineVerb({
     { line: 'pen deny cdn.example.com:443 --once', does: 'deny the waiting connection, or the next one' },
   ],
   async run({ flags, positionals, project, answer }) {
-    const rules = await denyRules(positionals.target)
+    const rules = await parseRules('deny', positionals.target)
+    const life = await writeRules(project, 'deny', rules, flags)
     const denied = rules.map(printRule)
-    const life = await editAndWait(auditDirectory(project.stateDir), async () => {
-      const granted = await grantTemporarily(project, flags, { effect: 'deny', by: 'pen deny', rules })
-      if (granted === undefined)
-        await editLiveConfig(project, config =>
-          editNetworkList(config, 'deny', list => {
-            const added = denied.filter(text => !list.includes(text))
-            return added.length === 0 ? list : [...list, ...added]
-          }),
-        )
-      return granted
-    })
     const { workspace } = project.world
     answer(
       { denied, project: workspace, ...(life !== undefined && { life }) },

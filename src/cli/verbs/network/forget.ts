@@ -6,7 +6,7 @@ import { removeGrants } from '../../../config/grants/network-grants.ts'
 import { parseAllowRule, parseDenyRule } from '../../../policy/network/endpoint.ts'
 import { printRule } from '../../../policy/network/net-rule.ts'
 import { everySuffixIsPublic } from '../../../policy/network/net-target.ts'
-import { denyRules } from '../../frame/endpoints.ts'
+import { parseRules } from '../../frame/network-rules.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -20,7 +20,7 @@ export const verb = defineVerb({
   ],
   async run({ positionals, project, answer }) {
     const spelled = new Set(positionals.target.flatMap(text => [text, `${text}:443`]))
-    for (const rule of await denyRules(positionals.target)) spelled.add(printRule(rule))
+    for (const rule of await parseRules('deny', positionals.target)) spelled.add(printRule(rule))
     const forgotten: string[] = []
     const forget = async (): Promise<void> => {
       await editLiveConfig(project, config =>

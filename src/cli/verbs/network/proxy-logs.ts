@@ -1,5 +1,5 @@
-import { isatty } from 'node:tty'
 import type { AuditRecord } from '../../../audit/read.ts'
+import { isTerminal } from '../../../terminal/termios.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { logFlags, showLogs } from './logs.ts'
 
@@ -21,7 +21,7 @@ export const verb = defineVerb({
     { line: 'pen proxy logs --once --json', does: 'print the audit records once' },
   ],
   async run({ flags, terminal }) {
-    const follow = !flags.once && (flags.follow || isatty(1))
+    const follow = !flags.once && (flags.follow || isTerminal(1))
     return await showLogs({ ...flags, follow, terminal, isOfInterest: isOfNetwork })
   },
 })

@@ -1,4 +1,3 @@
-import { isatty } from 'node:tty'
 import { auditDirectory } from '../../../audit/directory.ts'
 import { followAudit } from '../../../audit/follow.ts'
 import type { AuditRecord } from '../../../audit/read.ts'
@@ -6,6 +5,7 @@ import { listSegments } from '../../../audit/read.ts'
 import { runningRuns } from '../../../audit/running.ts'
 import { printableJson } from '../../../base/printable.ts'
 import type { Project } from '../../../config/project.ts'
+import { isTerminal } from '../../../terminal/termios.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { logLine } from '../../render/log-line.ts'
@@ -21,7 +21,7 @@ export const verb = defineVerb({
     { line: 'pen watch --json', does: 'print the audit records as they are written' },
   ],
   async run({ flags, terminal, env, project }) {
-    const isScreen = !flags.json && isatty(0) && isatty(1) && env['TERM'] !== 'dumb'
+    const isScreen = !flags.json && isTerminal(0) && isTerminal(1) && env['TERM'] !== 'dumb'
     if (!isScreen) {
       await printRecords(project, flags.json, terminal)
       return
