@@ -34,21 +34,17 @@ const MAX_DEPTH = 32
 export function readJson(bytes: Uint8Array, file: string, limits: JsonLimits = {}): JsonDocument {
   const source = decodeText(bytes, file, limits.maxBytes ?? MAX_BYTES)
   const root = parseJson(source, limits.maxDepth ?? MAX_DEPTH)
-  const keyAt = (node: JsonNode) => node.keyAt ?? node.at
   return {
     value: root.value,
     placeOf: path => source.placeAt(nearestNode(root, path).at),
-    keyPlaceOf: path => source.placeAt(keyAt(nearestNode(root, path))),
+    keyPlaceOf: path => source.placeAt(nearestNode(root, path).keyAt),
   }
 }
 
 function nearestNode(root: JsonNode, path: JsonPath): JsonNode {
   let node = root
   for (const step of path) {
-    const { parts } = node
-    const next = Array.isArray(parts)
-      ? (parts as readonly JsonNode[])[step as number]
-      : (parts as ReadonlyMap<string, JsonNode> | undefined)?.get(step as string)
+    const next = node.parts?.get(step)
     if (next === undefined) break
     node = next
   }
