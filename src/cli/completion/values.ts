@@ -7,7 +7,6 @@ import type { Limits } from '../../policy/policy.ts'
 import { PRESETS } from '../../policy/presets.ts'
 import { configSchema } from '../../policy/schema.ts'
 import type { FlagSpec } from '../frame/flag-spec.ts'
-import { gapNames } from '../frame/gap-names.ts'
 import type { VerbTable } from '../frame/verb.ts'
 import { NOTHING, type Offer, offer, words } from './candidate.ts'
 import { grantedHosts, refusedHosts, ruledHosts, seenHosts, storedRuns } from './recent-hosts.ts'
@@ -51,7 +50,6 @@ export const VALUES: Readonly<Record<string, Source>> = {
   'HOST:PORT': refused,
   'NAME[=VALUE]': (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
   'KEY=VALUE': limitExamples,
-  NAME: () => words(gapNames()),
   GROUP: groupNames,
   ID: () => words(storedRuns(), 'stored run'),
   // Positions in a file cannot be guessed.
@@ -106,6 +104,7 @@ export function valueOffer(
 ): Offer | Promise<Offer> {
   if (spec.kind === 'choice') return words(spec.choices)
   if (spec.kind === 'duration') return words(DURATIONS)
+  if (spec.kind === 'list' && spec.known !== undefined) return words(spec.known)
   return VALUES[spec.value]?.(current, context) ?? NOTHING
 }
 

@@ -26,6 +26,12 @@ export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
   const words: string[] = []
   let command: readonly string[] = []
   const takesCommand = syntax.command !== undefined
+  const give = (name: string, text: string): void => {
+    const before = given.get(name) ?? []
+    if (before.length > 0 && syntax.flags[name]?.kind !== 'list')
+      throw usage(`--${name} is given twice`, syntax.name, `remove one --${name}`)
+    given.set(name, [...before, text])
+  }
 
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i] ?? ''
@@ -44,17 +50,15 @@ export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
     }
     const letters = shortNames(syntax.flags, word)
     if (letters !== undefined) {
-      for (const letter of letters) giveOnce(given, letter, syntax.name)
+      for (const name of letters) give(name, '')
       continue
     }
-    const [name, inline] = splitFlag(syntax.name, syntax.flags, word)
-    const spec = flagSpec(syntax, name, word)
+    const [name, inline] = splitFlag(word)
+    const spec = Object.hasOwn(syntax.flags, name) ? syntax.flags[name] : undefined
+    if (spec === undefined || !word.startsWith('--')) throw unknownFlag(syntax, name, word)
     const { text, used } = takeValue(spec, name, inline, argv[i + 1])
     i += used
-    const before = given.get(name)
-    if (before === undefined) given.set(name, [text])
-    else if (spec.kind === 'list') before.push(text)
-    else throw usage(`--${name} is given twice`, syntax.name, `remove one --${name}`)
+    give(name, text)
   }
 
   if (syntax.command === 'required' && command.length === 0)
@@ -76,27 +80,20 @@ function shortNames(flags: FlagSpecs, word: string): string[] | undefined {
   return names.every(name => name !== undefined) ? names : undefined
 }
 
-function giveOnce(given: Map<string, string[]>, name: string, verb: string): void {
-  if (given.has(name)) throw usage(`--${name} is given twice`, verb, `remove one --${name}`)
-  given.set(name, [''])
+/** The name without dashes, and the value after `=`. */
+function splitFlag(word: string): [name: string, inline: string | undefined] {
+  const [name = '', ...values] = word.replace(/^--?/, '').split('=')
+  return [name, values.length === 0 ? undefined : values.join('=')]
 }
 
-function splitFlag(verb: string, flags: FlagSpecs, word: string): [name: string, inline: string | undefined] {
-  if (!word.startsWith('--')) {
-    const name = word.replace(/^-/, '').replace(/=.*/s, '')
-    const meant = meantFlag(name, flags)
-    throw usage(`unknown flag ${word}`, verb, meant ? `did you mean ${meant}?` : help(verb))
-  }
-  const equals = word.indexOf('=')
-  return equals < 0 ? [word.slice(2), undefined] : [word.slice(2, equals), word.slice(equals + 1)]
-}
-
-function flagSpec(syntax: { name: string; flags: FlagSpecs }, name: string, word: string): FlagSpec {
-  const spec = Object.hasOwn(syntax.flags, name) ? syntax.flags[name] : undefined
-  if (spec !== undefined) return spec
-  const shown = clip(word.includes('=') ? `--${name}` : word)
+function unknownFlag(syntax: { name: string; flags: FlagSpecs }, name: string, word: string): PenError {
+  const shown = word.startsWith('--') && word.includes('=') ? `--${name}` : word
   const meant = meantFlag(name, syntax.flags)
-  throw usage(`unknown flag ${shown}`, syntax.name, meant ? `did you mean ${meant}?` : help(syntax.name))
+  return usage(
+    `unknown flag ${clip(shown)}`,
+    syntax.name,
+    meant ? `did you mean ${meant}?` : help(syntax.name),
+  )
 }
 
 function takeValue(spec: FlagSpec, name: string, inline: string | undefined, next: string | undefined) {
@@ -116,7 +113,10 @@ function takeValue(spec: FlagSpec, name: string, inline: string | undefined, nex
 
 function readFlag(name: string, spec: FlagSpec, texts: readonly string[] | undefined): unknown {
   if (spec.kind === 'boolean') return texts !== undefined
-  if (spec.kind === 'list') return texts ?? []
+  if (spec.kind === 'list') {
+    const { known } = spec
+    return known === undefined ? (texts ?? []) : (texts ?? []).map(text => readChoice(name, known, text))
+  }
   const text = texts?.[0]
   if (text === undefined || spec.kind === 'string') return text
   if (spec.kind === 'choice') return readChoice(name, spec.choices, text)
@@ -134,17 +134,6 @@ function readChoice(name: string, choices: readonly string[], text: string): str
   const meant = nearest(text, choices)
   const hint = meant ? `did you mean ${meant}?` : `choose one of ${choices.join(', ')}`
   throw usage(`"${clip(text)}" is not a value of --${name}`, `--${name}`, hint)
-}
-
-/** Refuses values that have no effect, such as `--accept-gap` with a name that is no gap. */
-export async function refuseUnknown<F extends FlagSpecs>(specs: F, values: FlagValues<F>): Promise<void> {
-  for (const [name, spec] of Object.entries(specs)) {
-    if (spec.kind !== 'list' || spec.known === undefined) continue
-    const given = values[name] as readonly string[]
-    if (given.length === 0) continue
-    const known = await spec.known()
-    for (const text of given) readChoice(name, known, text)
-  }
 }
 
 function readCount(name: string, text: string): number {

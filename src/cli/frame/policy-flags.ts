@@ -8,6 +8,7 @@ import { parseAllowRule } from '../../policy/network/endpoint.ts'
 import { listOf } from '../../policy/network/net-rule.ts'
 import { everySuffixIsPublic } from '../../policy/network/net-target.ts'
 import { defineFlags, type FlagValues } from './flag-spec.ts'
+import { GAP_NAMES } from './gap-names.ts'
 
 export const policyFlags = defineFlags({
   profile: {
@@ -43,7 +44,7 @@ export const policyFlags = defineFlags({
     kind: 'list',
     value: 'NAME',
     about: 'run without the named protection',
-    known: async () => (await import('./gap-names.ts')).gapNames(),
+    known: GAP_NAMES,
   },
   'allow-user-expansion': { kind: 'boolean', about: 'let agent-permissions.json also add permissions' },
 })

@@ -1,7 +1,6 @@
 /** Shows the smallest change of the live config that allows what a run connected to. Never applies it. */
 import { auditDirectory } from '../../audit/directory.ts'
 import { type AuditRecord, listSegments, readAudit } from '../../audit/read.ts'
-import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
 import type { Millis } from '../../base/quantity.ts'
 import { resolveGroup } from '../../config/groups.ts'
 import { loadPolicy } from '../../config/load.ts'
@@ -28,33 +27,27 @@ interface Request {
   readonly json: boolean
 }
 
-export async function showSuggestion({ run, since, json }: Request, terminal: Terminal): Promise<ExitCode> {
-  const project = findProject()
-  if (run !== undefined && !runsOf(project).some(name => name.run === run))
-    throw new PenError('USAGE', {
-      what: `no run ${run} in this project's audit`,
-      at: '--run',
-      hint: 'pen logs --all',
-    })
+export async function showSuggestion(
+  project: Project,
+  { run, since, json }: Request,
+  terminal: Terminal,
+): Promise<void> {
   const from = since === undefined ? '' : new Date(Date.now() - since).toISOString()
   const { suggestion, groups, had, isCut } = await learn(project, run, from)
   if (json) terminal.printJson({ ...suggestionData(suggestion, groups, had), truncated: isCut })
   else terminal.print(suggestionText(suggestion, groups, had, terminal.paint))
   if (isCut && !json) terminal.note(CUT)
-  return EXIT.ok
 }
 
 /** Shows the suggestion for this process's own run, on stderr, because stdout belongs to the command. */
 export async function noteLearned(terminal: Terminal): Promise<void> {
   const project = findProject()
-  const run = runsOf(project).findLast(({ pid }) => pid === process.pid)?.run
+  const run = listSegments(auditDirectory(project.stateDir)).findLast(({ pid }) => pid === process.pid)?.run
   if (run === undefined) return
   const { suggestion, groups, had, isCut } = await learn(project, run, '')
   terminal.note(suggestionText(suggestion, groups, had, terminal.paintNote))
   if (isCut) terminal.note(CUT)
 }
-
-const runsOf = ({ stateDir }: Project) => listSegments(auditDirectory(stateDir))
 
 async function learn(project: Project, run: string | undefined, from: string) {
   const { wanted, isCut } = wantedIn(

@@ -7,7 +7,7 @@ import {
   type PositionalSpecs,
   type PositionalValues,
 } from './flag-spec.ts'
-import { parseArguments, refuseUnknown } from './flags.ts'
+import { parseArguments } from './flags.ts'
 import type { Terminal } from './terminal.ts'
 
 /** The environment and the terminal of a verb. Tests pass their own. */
@@ -87,7 +87,6 @@ export function defineVerb<
     // Async, so that a mistake in the arguments rejects like any other failure.
     start: async (argv, context) => {
       const given = parseArguments(syntax, argv)
-      await refuseUnknown(flags, given.flags)
       const code = await run({
         ...given,
         ...context,

@@ -1,5 +1,5 @@
 import { printable } from '../../../base/printable.ts'
-import { initialize } from '../../../config/initialize.ts'
+import { type Initialized, initialize } from '../../../config/initialize.ts'
 import { writePermissions } from '../../../config/permissions-template.ts'
 import { projectHere } from '../../../config/project.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -27,7 +27,8 @@ export const verb = defineVerb({
     const project = projectHere()
     const done = await initialize(project, schemaText())
     const { workspace } = project.world
-    const permissions = flags.permissions ? permissionsIn(workspace) : undefined
+    const hasWritten = flags.permissions && writePermissions(workspace)
+    const permissions = flags.permissions ? (hasWritten ? 'written' : 'unchanged') : undefined
     const lines = initLines(done, workspace)
     if (permissions !== undefined) lines.push(`${permissions}: ${workspace}/agent-permissions.json`)
     answer(
@@ -37,21 +38,14 @@ export const verb = defineVerb({
   },
 })
 
-const permissionsIn = (workspace: string): 'written' | 'unchanged' =>
-  writePermissions(workspace) ? 'written' : 'unchanged'
-
-type Done = Awaited<ReturnType<typeof initialize>>
-
-function initLines({ wrote, live, groups, differs }: Done, workspace: string): string[] {
-  const results = [
+function initLines({ wrote, live, groups, differs }: Initialized, workspace: string): string[] {
+  const lines = [
+    wrote ? `written: ${workspace}/.pen/config.json` : `already initialized: ${workspace}/.pen`,
     ...groups.map(({ name, because }) => `allowed: group ${name}, because of ${because}`),
-    ...(live === 'written' ? [`active for: ${workspace}`] : []),
   ]
-  if (wrote) return [`written: ${workspace}/.pen/config.json`, ...results, ...hints(live, differs)]
-  return [`already initialized: ${workspace}/.pen`, ...results, ...hints(live, differs)]
-}
-
-function hints(live: Done['live'], differs: boolean): string[] {
-  if (live === 'absent') return ['it is not active; fix: pen config diff to review it, then pen config apply']
-  return differs ? ['it differs from the active config; fix: pen config diff'] : []
+  if (live === 'written') lines.push(`active for: ${workspace}`)
+  if (live === 'absent')
+    lines.push('it is not active; fix: pen config diff to review it, then pen config apply')
+  else if (differs) lines.push('it differs from the active config; fix: pen config diff')
+  return lines
 }

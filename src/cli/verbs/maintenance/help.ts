@@ -74,16 +74,6 @@ async function loadVerbs(names: readonly string[], table: VerbTable): Promise<Ve
 }
 
 function describe(verb: Verb) {
-  const { name, summary, details, flags, positionals, command, examples, insideSandbox = 'refuse' } = verb
-  return {
-    name,
-    summary,
-    details,
-    usage: usageLine(verb),
-    flags,
-    positionals,
-    command,
-    examples,
-    insideSandbox,
-  }
+  const { start: _, ...described } = verb
+  return { insideSandbox: 'refuse', ...described, usage: usageLine(verb) }
 }

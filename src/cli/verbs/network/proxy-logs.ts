@@ -1,7 +1,7 @@
 import type { AuditRecord } from '../../../audit/read.ts'
 import { isTerminal } from '../../../terminal/termios.ts'
 import { defineVerb } from '../../frame/verb.ts'
-import { logFlags, showLogs } from './logs.ts'
+import { logFlags, requireRun, showLogs } from './logs.ts'
 
 export const verb = defineVerb({
   name: 'proxy logs',
@@ -20,9 +20,10 @@ export const verb = defineVerb({
     },
     { line: 'pen proxy logs --once --json', does: 'print the audit records once' },
   ],
-  async run({ flags, terminal }) {
+  async run({ flags, terminal, project }) {
     const follow = !flags.once && (flags.follow || isTerminal(1))
-    return await showLogs({ ...flags, follow, terminal, isOfInterest: isOfNetwork })
+    requireRun(project, flags.run)
+    await showLogs({ ...flags, project, follow, terminal, isOfInterest: isOfNetwork })
   },
 })
 

@@ -20,8 +20,9 @@ export const verb = defineVerb({
     { line: 'pen forward --json 0:3000', does: 'print the chosen port as JSON' },
   ],
   async run({ flags, positionals, terminal, project }) {
-    const pairs =
-      positionals.port.length === 0 ? refuseNone() : await Promise.all(positionals.port.map(readPair))
+    if (positionals.port.length === 0)
+      throw new PenError('USAGE', { what: 'no port given', hint: 'pen forward 3000' })
+    const pairs = positionals.port.map(readPair)
     const asked = await sendRequest(project.stateDir, { want: 'forward', ports: pairs })
     if (asked === undefined)
       throw new PenError('STATE', {
@@ -46,11 +47,7 @@ export const verb = defineVerb({
 const place = (address: string, port: number): string =>
   address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 
-function refuseNone(): never {
-  throw new PenError('USAGE', { what: 'no port given', hint: 'pen forward 3000' })
-}
-
-async function readPair(text: string): Promise<PortPair> {
+function readPair(text: string): PortPair {
   const [first = '', second, ...more] = text.split(':')
   const guest = parsePort(second ?? first)
   const host = second !== undefined && first === '0' ? ({ ok: true, value: 0 } as const) : parsePort(first)

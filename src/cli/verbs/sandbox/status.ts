@@ -39,7 +39,10 @@ export const verb = defineVerb({
       return EXIT.failed
     }
     const status = asked.value as SandboxStatus
-    const risks = status.image === null ? [] : await risksOf(status, `${stateOfPen}/cache`)
+    const risks =
+      status.image === null
+        ? []
+        : await engineRisks(status.backend as EngineName, status.isolation, `${stateOfPen}/cache`)
     answer(
       { version: 1, running: true, ...status, risks },
       statusText(status, terminal.paint, Date.now(), { risks, all: flags.all }),
@@ -47,11 +50,6 @@ export const verb = defineVerb({
     return EXIT.ok
   },
 })
-
-/** Known vulnerabilities of the container's engine and runtime. */
-async function risksOf({ backend, isolation }: SandboxStatus, cacheDir: string): Promise<readonly string[]> {
-  return await engineRisks(backend as EngineName, isolation, cacheDir)
-}
 
 /** One line unless --all is given: most machines have weaker protections, and the user cannot change that. */
 function weakerRows({ weaker }: SandboxStatus, all: boolean): (readonly [string, string])[] {
