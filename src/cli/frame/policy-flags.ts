@@ -68,38 +68,34 @@ export const runOptions = (flags: PolicyFlags) => ({
 /** The flags except `--offline` as a config document, so that one parser validates both. */
 export function flagDocument(flags: PolicyFlags, project: Project): object {
   refuseContradictions(flags)
-  const files = {
-    ...some(
-      'read',
-      flags.read.map(path => fromCwd(path, project)),
-    ),
-    ...some(
-      'write',
-      flags.write.map(path => fromCwd(path, project)),
-    ),
-    ...some(
-      'deny',
-      flags.deny.map(path => patternFromCwd(path, project)),
-    ),
-  }
-  const network = {
-    ...endpoints(flags.allow),
-    ...some('groups', flags.group),
-    ...(flags.ask && { ask: 'hold' }),
-  }
   const wall = flags.wall === undefined ? [] : [`wall=${showMillis(flags.wall)}`]
-  const limits = limitEntries([...flags.limit, ...wall])
-  return {
-    ...given('profile', flags.profile),
-    ...given('isolation', flags.isolation),
-    ...given('backend', flags.backend),
-    ...section('files', files),
-    ...section('network', network),
-    ...section('limits', limits),
-    ...section('env', Object.fromEntries(flags.env.map(envEntry))),
-    ...some('acceptGaps', flags['accept-gap']),
-  }
+  return withoutEmpty({
+    profile: flags.profile,
+    isolation: flags.isolation,
+    backend: flags.backend,
+    files: withoutEmpty({
+      read: flags.read.map(path => fromCwd(path, project)),
+      write: flags.write.map(path => fromCwd(path, project)),
+      deny: flags.deny.map(path => patternFromCwd(path, project)),
+    }),
+    network: withoutEmpty({
+      ...endpoints(flags.allow),
+      groups: flags.group,
+      ask: flags.ask ? 'hold' : undefined,
+    }),
+    limits: limitEntries([...flags.limit, ...wall]),
+    env: Object.fromEntries(flags.env.map(envEntry)),
+    acceptGaps: flags['accept-gap'],
+  })
 }
+
+/** Without flags that were not given. */
+const withoutEmpty = (document: Readonly<Record<string, string | object | undefined>>): object =>
+  Object.fromEntries(
+    Object.entries(document).filter(
+      ([, value]) => typeof value === 'string' || Object.keys(value ?? {}).length > 0,
+    ),
+  )
 
 /** Refuses contradicting flags instead of ignoring one of them. */
 function refuseContradictions({ offline, allow, group, ask, env }: PolicyFlags): void {
@@ -120,10 +116,6 @@ function refuseContradictions({ offline, allow, group, ask, env }: PolicyFlags):
         hint: `--env ${name}=VALUE, or export ${name} first`,
       })
 }
-
-const given = (key: string, value: string | undefined) => (value === undefined ? {} : { [key]: value })
-const some = (key: string, list: readonly string[]) => (list.length === 0 ? {} : { [key]: list })
-const section = (key: string, value: object) => (Object.keys(value).length === 0 ? {} : { [key]: value })
 
 /** A path on the command line is relative to the current directory, not to the workspace. */
 const fromCwd = (path: string, project: Project): string =>

@@ -38,8 +38,6 @@ export interface VerbDescription {
   readonly summary: string
   /** Paragraphs below the summary in `--help`. */
   readonly details?: string
-  /** Complete command lines, each with its effect. */
-  readonly examples: readonly { readonly line: string; readonly does: string }[]
   /** Set if the verb takes a command, which begins at the first argument that is no flag, or only after `--`. */
   readonly command?: 'required' | 'optional' | 'after-dashes'
   /** 'allow' only for verbs that neither start nor configure a sandbox: agents inside must not do that. */
@@ -51,6 +49,8 @@ export interface VerbSpec<F extends FlagSpecs, P extends PositionalSpecs> extend
   readonly json?: boolean
   readonly flags?: F
   readonly positionals?: P
+  /** Complete command lines, each with its effect. */
+  readonly examples: Readonly<Record<string, string>>
   /** Without an exit code, the verb succeeded. */
   run(invocation: Invocation<F, P>): Promise<ExitCode | undefined>
 }
@@ -59,6 +59,7 @@ export interface VerbSpec<F extends FlagSpecs, P extends PositionalSpecs> extend
 export interface Verb extends VerbDescription {
   readonly flags: FlagSpecs
   readonly positionals: PositionalSpecs
+  readonly examples: readonly { readonly line: string; readonly does: string }[]
   start(argv: readonly string[], context: CliContext): Promise<ExitCode>
 }
 
@@ -84,6 +85,7 @@ export function defineVerb<
   const syntax = { ...rest, flags, positionals }
   return {
     ...syntax,
+    examples: Object.entries(spec.examples).map(([line, does]) => ({ line, does })),
     // Async, so that a mistake in the arguments rejects like any other failure.
     start: async (argv, context) => {
       const given = parseArguments(syntax, argv)

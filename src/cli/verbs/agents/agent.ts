@@ -32,15 +32,12 @@ export const verb = defineVerb({
   },
   positionals: { name: { arity: 'optional', about: 'the agent' } },
   command: 'after-dashes',
-  examples: [
-    { line: 'pen agent', does: 'list the known agents and what each one needs' },
-    { line: 'pen agent claude-code', does: 'run Claude Code in this project' },
-    {
-      line: 'pen agent codex --group npm -- exec "run the tests"',
-      does: 'allow npm packages, and give it a task',
-    },
-    { line: 'pen agent gemini --dry-run-policy', does: 'show the policy; run nothing' },
-  ],
+  examples: {
+    'pen agent': 'list the known agents and what each one needs',
+    'pen agent claude-code': 'run Claude Code in this project',
+    'pen agent codex --group npm -- exec "run the tests"': 'allow npm packages, and give it a task',
+    'pen agent gemini --dry-run-policy': 'show the policy; run nothing',
+  },
   async run({ flags, positionals: { name }, command, env, terminal, answer }) {
     if (name === undefined) {
       if (command.length > 0)

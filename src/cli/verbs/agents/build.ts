@@ -23,11 +23,11 @@ export const verb = defineVerb({
     quiet: { kind: 'boolean', about: 'no progress output' },
     ...confirmationFlags('pen build'),
   },
-  examples: [
-    { line: 'pen build', does: 'show what is new in the Dockerfile, ask, and build' },
-    { line: 'pen build --pull', does: 'with a new base image' },
-    { line: 'pen build --yes --expect sha256:…', does: 'build the Dockerfile with this digest, or nothing' },
-  ],
+  examples: {
+    'pen build': 'show what is new in the Dockerfile, ask, and build',
+    'pen build --pull': 'with a new base image',
+    'pen build --yes --expect sha256:…': 'build the Dockerfile with this digest, or nothing',
+  },
   async run({ flags, terminal, project, answer }) {
     expectedDigest(flags, 'pen build', 'pen build')
     const { policy } = await loadPolicy(project, loadOptions(flags, project))

@@ -20,13 +20,10 @@ export const verb = defineVerb({
     project: { kind: 'string', value: 'PATH', about: 'project directory (default: current)' },
   },
   json: false,
-  examples: [
-    { line: 'pen mcp --project ~/src/app', does: 'command for an MCP client' },
-    {
-      line: 'pen mcp --project ~/src/app --group npm --ask',
-      does: 'allow npm, and ask in pen watch',
-    },
-  ],
+  examples: {
+    'pen mcp --project ~/src/app': 'command for an MCP client',
+    'pen mcp --project ~/src/app --group npm --ask': 'allow npm, and ask in pen watch',
+  },
   async run({ flags }) {
     const { serveMcp } = await import('../../../mcp/serve.ts')
     const [pen] = ownProgram()

@@ -14,13 +14,10 @@ export const verb = defineVerb({
   flags: {
     ...confirmationFlags('pen config diff'),
   },
-  examples: [
-    { line: 'pen config apply', does: 'show the changes and ask' },
-    {
-      line: 'pen config apply --yes --expect sha256:…',
-      does: 'apply what pen config diff showed, or nothing',
-    },
-  ],
+  examples: {
+    'pen config apply': 'show the changes and ask',
+    'pen config apply --yes --expect sha256:…': 'apply what pen config diff showed, or nothing',
+  },
   async run({ flags, terminal, project, answer }) {
     const expected = expectedDigest(flags, 'pen config apply', 'pen config diff')
     const proposal = await readProposal(project)

@@ -11,7 +11,9 @@ export const verb = defineVerb({
   flags: {
     'with-password': { kind: 'boolean', about: 'copy the password of network.upstreamProxy too' },
   },
-  examples: [{ line: 'pen config backup', does: 'then review with git diff and commit' }],
+  examples: {
+    'pen config backup': 'then review with git diff and commit',
+  },
   async run({ flags, terminal, project, answer }) {
     const done = await backUp(project, {
       withPassword: flags['with-password'],

@@ -8,10 +8,10 @@ export const verb = defineVerb({
   summary: "Show what the project's .pen/ would change",
   details:
     'Compares meaning, not text, and marks what widens permissions. Exit code 0 if equal, 1 if different. Use the digest with pen config apply --yes --expect.',
-  examples: [
-    { line: 'pen config diff', does: 'show what pen config apply would change' },
-    { line: 'pen config diff --json', does: 'print JSON' },
-  ],
+  examples: {
+    'pen config diff': 'show what pen config apply would change',
+    'pen config diff --json': 'print JSON',
+  },
   async run({ terminal, project, answer }) {
     const proposal = await readProposal(project)
     const data = proposalData(proposal)

@@ -12,7 +12,9 @@ export const verb = defineVerb({
   summary: 'Edit the live config in your editor',
   details:
     'Opens a copy in $VISUAL or $EDITOR (default: vi). pen validates it before it replaces the config. On a mistake pen shows the place and, on a terminal, lets you continue editing. Exit code 1 if nothing was changed.',
-  examples: [{ line: 'pen config edit', does: 'edit the live config' }],
+  examples: {
+    'pen config edit': 'edit the live config',
+  },
   async run({ flags, env, terminal, project, answer }) {
     const editor = [env['VISUAL'], env['EDITOR']].find(word => word !== undefined && word !== '') ?? 'vi'
     refuseWithoutTerminal(editor)

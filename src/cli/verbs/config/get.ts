@@ -12,10 +12,10 @@ export const verb = defineVerb({
   details:
     'Lists are printed one entry per line. Exit code 1 if the key is not set; pen config show prints the active value.',
   positionals: { key: { arity: 'one', about: 'for example limits.memory, network.http or env.NAME' } },
-  examples: [
-    { line: 'pen config get network.http', does: 'print the allowed hosts' },
-    { line: 'pen config get limits --json', does: 'print the limits as JSON' },
-  ],
+  examples: {
+    'pen config get network.http': 'print the allowed hosts',
+    'pen config get limits --json': 'print the limits as JSON',
+  },
   async run({ flags, positionals, terminal, project, answer }) {
     const { path } = configKey(positionals.key)
     const { live } = findLive(project)

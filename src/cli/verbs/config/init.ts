@@ -1,6 +1,5 @@
 import { printable } from '../../../base/printable.ts'
-import { type Initialized, initialize } from '../../../config/initialize.ts'
-import { writePermissions } from '../../../config/permissions-template.ts'
+import { type Initialized, initialize, writePermissions } from '../../../config/initialize.ts'
 import { projectHere } from '../../../config/project.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { schemaText } from './schema.ts'
@@ -16,13 +15,10 @@ export const verb = defineVerb({
       about: 'also write an agent-permissions.json template, if there is none',
     },
   },
-  examples: [
-    { line: 'pen init', does: 'once per project; running it again changes nothing' },
-    {
-      line: 'pen init --permissions',
-      does: 'also write a file in which the project can restrict permissions',
-    },
-  ],
+  examples: {
+    'pen init': 'once per project; running it again changes nothing',
+    'pen init --permissions': 'also write a file in which the project can restrict permissions',
+  },
   async run({ flags, answer }) {
     const project = projectHere()
     const done = await initialize(project, schemaText())

@@ -7,7 +7,9 @@ export const schemaText = (): string => `${JSON.stringify(schema, undefined, 2)}
 export const verb = defineVerb({
   name: 'config schema',
   summary: 'Print the JSON schema of the config, for editors',
-  examples: [{ line: 'pen config schema > config.schema.json', does: 'write a file for "$schema"' }],
+  examples: {
+    'pen config schema > config.schema.json': 'write a file for "$schema"',
+  },
   insideSandbox: 'allow',
   async run({ terminal }) {
     terminal.print(schemaText())

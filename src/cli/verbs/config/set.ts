@@ -17,15 +17,12 @@ export const verb = defineVerb({
     key: { arity: 'one', about: 'for example limits.memory, network.http or env.NAME' },
     value: { arity: 'many', about: 'the new value; replaces the old one' },
   },
-  examples: [
-    { line: 'pen config set limits.memory 8GiB', does: 'set the memory limit' },
-    {
-      line: 'pen config set network.groups npm github',
-      does: 'allow exactly these groups; pen allow adds single hosts',
-    },
-    { line: `pen config set env.AWS_PROFILE '{"from":"host"}'`, does: "pass the host's value" },
-    { line: 'pen config set --unset limits.memory', does: "return to the profile's value" },
-  ],
+  examples: {
+    'pen config set limits.memory 8GiB': 'set the memory limit',
+    'pen config set network.groups npm github': 'allow exactly these groups; pen allow adds single hosts',
+    [`pen config set env.AWS_PROFILE '{"from":"host"}'`]: "pass the host's value",
+    'pen config set --unset limits.memory': "return to the profile's value",
+  },
   async run({ flags, positionals, project, answer }) {
     const key = configKey(positionals.key)
     requireOne(flags.unset, positionals.value)

@@ -8,10 +8,10 @@ export const verb = defineVerb({
   summary: 'Print the active policy and the source of each part',
   details:
     "Merges the profile, the live config, live text lists and agent-permissions.json. The project's .pen/ is not included; see pen config diff. Values of variables are not shown, because they may be secrets.",
-  examples: [
-    { line: 'pen config show', does: 'show what a new sandbox can do' },
-    { line: 'pen config show --json', does: 'print JSON' },
-  ],
+  examples: {
+    'pen config show': 'show what a new sandbox can do',
+    'pen config show --json': 'print JSON',
+  },
   async run({ project, answer }) {
     const { policy, merged } = await loadPolicy(project, {
       flags: {},

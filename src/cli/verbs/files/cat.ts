@@ -12,10 +12,10 @@ export const verb = defineVerb({
   },
   positionals: { path: { arity: 'one', about: 'a path on the host' } },
   json: false,
-  examples: [
-    { line: 'pen files cat /home/you/notes/todo.txt', does: 'print the whole file' },
-    { line: 'pen files cat --from 1024 --length 512 /home/you/data.bin', does: 'print 512 bytes of it' },
-  ],
+  examples: {
+    'pen files cat /home/you/notes/todo.txt': 'print the whole file',
+    'pen files cat --from 1024 --length 512 /home/you/data.bin': 'print 512 bytes of it',
+  },
   async run({ flags, positionals, env }) {
     const path = hostPath(positionals.path)
     const range = { from: flags.from ?? 0, length: flags.length ?? null }

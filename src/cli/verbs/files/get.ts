@@ -14,7 +14,9 @@ export const verb = defineVerb({
     path: { arity: 'one', about: 'a path on the host' },
     to: { arity: 'optional', about: 'the target (default: the same name in the current directory)' },
   },
-  examples: [{ line: 'pen files get /home/you/data.csv', does: 'copy it to ./data.csv' }],
+  examples: {
+    'pen files get /home/you/data.csv': 'copy it to ./data.csv',
+  },
   async run({ positionals, env, answer }) {
     const path = hostPath(positionals.path)
     const to = targetOf(path, positionals.to ?? '.')

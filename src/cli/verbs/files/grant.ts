@@ -18,10 +18,10 @@ export const verb = defineVerb({
     for: { kind: 'duration', value: 'DURATION', about: 'for this time, for example 10m' },
   },
   positionals: { path: { arity: 'one', about: 'a file, or a directory with everything in it' } },
-  examples: [
-    { line: 'pen grant ~/notes/todo.txt --for 10m', does: 'allow reading one file for ten minutes' },
-    { line: 'pen grant ~/reports --rw', does: 'allow reading and writing a directory until pen revoke' },
-  ],
+  examples: {
+    'pen grant ~/notes/todo.txt --for 10m': 'allow reading one file for ten minutes',
+    'pen grant ~/reports --rw': 'allow reading and writing a directory until pen revoke',
+  },
   async run({ flags, positionals, project, answer }) {
     const { policy } = await loadPolicy(project, { flags: {}, offline: true, allowUserExpansion: false })
     const written = positionals.path

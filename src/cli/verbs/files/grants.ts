@@ -6,7 +6,9 @@ export const verb = defineVerb({
   name: 'grants',
   summary: "List what this project's sandboxes are granted",
   details: 'Expired grants are not listed. pen logs --all shows every access.',
-  examples: [{ line: 'pen grants', does: 'list paths, access and end time' }],
+  examples: {
+    'pen grants': 'list paths, access and end time',
+  },
   async run({ flags, terminal, project, answer }) {
     const now = Date.now()
     const grants = readFileGrants(project.stateDir).filter(({ until }) => until === undefined || now < until)

@@ -12,10 +12,10 @@ export const verb = defineVerb({
   positionals: {
     path: { arity: 'optional', about: 'a directory on the host (default: list all grants)' },
   },
-  examples: [
-    { line: 'pen files ls', does: 'list all grants' },
-    { line: 'pen files ls /home/you/notes', does: 'list a granted directory' },
-  ],
+  examples: {
+    'pen files ls': 'list all grants',
+    'pen files ls /home/you/notes': 'list a granted directory',
+  },
   async run({ flags, positionals, env, terminal, answer }) {
     const path = positionals.path === undefined ? undefined : hostPath(positionals.path)
     await withBroker(env, path, async client => {

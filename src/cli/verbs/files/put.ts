@@ -17,9 +17,9 @@ export const verb = defineVerb({
     from: { arity: 'one', about: 'a file in the sandbox, or - for stdin' },
     path: { arity: 'one', about: 'a path on the host' },
   },
-  examples: [
-    { line: 'pen files put report.md /home/you/reports/report.md', does: 'replace the content of this file' },
-  ],
+  examples: {
+    'pen files put report.md /home/you/reports/report.md': 'replace the content of this file',
+  },
   async run({ flags, positionals, env, answer }) {
     const path = hostPath(positionals.path)
     const source = positionals.from === '-' ? process.stdin : createReadStream(positionals.from)

@@ -14,10 +14,10 @@ export const verb = defineVerb({
   positionals: {
     path: { arity: 'optional', about: 'the path, as given to pen grant or as shown by pen grants' },
   },
-  examples: [
-    { line: 'pen revoke ~/reports', does: 'remove one grant' },
-    { line: 'pen revoke --all', does: 'remove all grants' },
-  ],
+  examples: {
+    'pen revoke ~/reports': 'remove one grant',
+    'pen revoke --all': 'remove all grants',
+  },
   async run({ flags, positionals, project, answer }) {
     const { path } = positionals
     if ((path === undefined) !== flags.all)

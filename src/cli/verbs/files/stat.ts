@@ -7,9 +7,9 @@ export const verb = defineVerb({
   summary: 'Inside a sandbox: show kind, size and time of a granted file',
   insideSandbox: 'allow',
   positionals: { path: { arity: 'one', about: 'a path on the host' } },
-  examples: [
-    { line: 'pen files stat /home/you/notes/todo.txt', does: 'show whether it exists, and its size' },
-  ],
+  examples: {
+    'pen files stat /home/you/notes/todo.txt': 'show whether it exists, and its size',
+  },
   async run({ positionals, env, answer }) {
     const path = hostPath(positionals.path)
     const facts = await withBroker(env, path, client => client.stat(path))

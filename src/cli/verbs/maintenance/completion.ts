@@ -12,11 +12,11 @@ export const verb = defineVerb({
   flags: {},
   positionals: { shell: { arity: 'one', about: SHELLS.join(', ') } },
   json: false,
-  examples: [
-    { line: 'pen completion bash', does: 'in ~/.bashrc: source <(pen completion bash)' },
-    { line: 'pen completion zsh', does: 'in ~/.zshrc, after compinit: source <(pen completion zsh)' },
-    { line: 'pen completion fish', does: 'save it as ~/.config/fish/completions/pen.fish' },
-  ],
+  examples: {
+    'pen completion bash': 'in ~/.bashrc: source <(pen completion bash)',
+    'pen completion zsh': 'in ~/.zshrc, after compinit: source <(pen completion zsh)',
+    'pen completion fish': 'save it as ~/.config/fish/completions/pen.fish',
+  },
   insideSandbox: 'allow',
   async run({ positionals, terminal }) {
     const { shell } = positionals

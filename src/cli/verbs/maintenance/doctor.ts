@@ -18,11 +18,11 @@ export const verb = defineVerb({
   flags: {
     strict: { kind: 'boolean', about: 'exit with 1 if anything is weak, too' },
   },
-  examples: [
-    { line: 'pen doctor', does: 'check this machine and the current project' },
-    { line: 'pen doctor --strict', does: 'fail if any protection is weaker' },
-    { line: 'pen doctor --json', does: 'print JSON' },
-  ],
+  examples: {
+    'pen doctor': 'check this machine and the current project',
+    'pen doctor --strict': 'fail if any protection is weaker',
+    'pen doctor --json': 'print JSON',
+  },
   async run({ flags, env, terminal, answer }) {
     const began = performance.now()
     const { distribution, findings } = await examine({

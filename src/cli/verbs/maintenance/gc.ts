@@ -12,10 +12,10 @@ export const verb = defineVerb({
   flags: {
     'dry-run': { kind: 'boolean', about: 'show what would be removed, without removing it' },
   },
-  examples: [
-    { line: 'pen gc --dry-run', does: 'show the leftovers' },
-    { line: 'pen gc', does: 'remove them' },
-  ],
+  examples: {
+    'pen gc --dry-run': 'show the leftovers',
+    'pen gc': 'remove them',
+  },
   async run({ flags, terminal, answer }) {
     const dryRun = flags['dry-run']
     const found = await withProgress('looking for leftovers', terminal, () =>

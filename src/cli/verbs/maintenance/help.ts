@@ -9,12 +9,12 @@ export const verb = defineVerb({
   name: 'help',
   summary: 'Show the common verbs, all verbs, or how to use one',
   positionals: { verb: { arity: 'many', about: 'the verb, or all' } },
-  examples: [
-    { line: 'pen help', does: 'list the common verbs' },
-    { line: 'pen help all', does: 'list every verb' },
-    { line: 'pen help run', does: 'the same as pen run --help' },
-    { line: 'pen help --json', does: 'print every verb with its flags as JSON' },
-  ],
+  examples: {
+    'pen help': 'list the common verbs',
+    'pen help all': 'list every verb',
+    'pen help run': 'the same as pen run --help',
+    'pen help --json': 'print every verb with its flags as JSON',
+  },
   insideSandbox: 'allow',
   async run({ flags, positionals, env, terminal, verbs, groups }) {
     await showHelp(positionals.verb, flags.json, { env, terminal, verbs, groups })

@@ -15,11 +15,11 @@ export const verb = defineVerb({
     'keep-config': { kind: 'boolean', about: 'keep the live config of every project' },
     yes: { kind: 'boolean', about: 'do not ask for confirmation' },
   },
-  examples: [
-    { line: 'pen uninstall --dry-run', does: 'show what would be removed, and what stays' },
-    { line: 'pen uninstall', does: 'ask, then remove everything' },
-    { line: 'pen uninstall --keep-config --yes', does: 'reset pen, but keep the configs' },
-  ],
+  examples: {
+    'pen uninstall --dry-run': 'show what would be removed, and what stays',
+    'pen uninstall': 'ask, then remove everything',
+    'pen uninstall --keep-config --yes': 'reset pen, but keep the configs',
+  },
   async run({ flags, terminal, answer }) {
     const keepConfig = flags['keep-config']
     const remove = !flags['dry-run']

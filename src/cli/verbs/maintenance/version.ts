@@ -7,10 +7,10 @@ declare const PEN_REVISION: string | undefined
 export const verb = defineVerb({
   name: 'version',
   summary: 'Print the version of pen',
-  examples: [
-    { line: 'pen version', does: 'the same as pen --version' },
-    { line: 'pen version --json', does: 'also print the revision, runtime and platform' },
-  ],
+  examples: {
+    'pen version': 'the same as pen --version',
+    'pen version --json': 'also print the revision, runtime and platform',
+  },
   insideSandbox: 'allow',
   async run({ answer }) {
     const runtime = process.versions.bun ? `bun ${process.versions.bun}` : `node ${process.versions.node}`

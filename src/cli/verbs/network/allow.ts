@@ -16,15 +16,12 @@ export const verb = defineVerb({
       about: 'host:port (443 if absent), *.host:port, ip:port or host.pen.internal:port',
     },
   },
-  examples: [
-    { line: 'pen allow registry.example.com:443', does: 'allow one host and port, permanently' },
-    {
-      line: 'pen allow 203.0.113.7:5432 host.pen.internal:8080',
-      does: 'allow an address, and a service of this machine',
-    },
-    { line: 'pen allow cdn.example.com:443 --session', does: 'until the running sandbox stops' },
-    { line: 'pen allow cdn.example.com:443 --for 1h', does: 'for one hour; then open connections close' },
-  ],
+  examples: {
+    'pen allow registry.example.com:443': 'allow one host and port, permanently',
+    'pen allow 203.0.113.7:5432 host.pen.internal:8080': 'allow an address, and a service of this machine',
+    'pen allow cdn.example.com:443 --session': 'until the running sandbox stops',
+    'pen allow cdn.example.com:443 --for 1h': 'for one hour; then open connections close',
+  },
   async run({ flags, positionals, terminal, project, answer }) {
     const rules = await parseRules('allow', positionals.target)
     const life = await writeRules(project, 'allow', rules, flags)

@@ -12,10 +12,10 @@ export const verb = defineVerb({
   positionals: {
     target: { arity: 'many', about: 'host, host:port, *.host, ip or ip:port; without a port, all ports' },
   },
-  examples: [
-    { line: 'pen deny telemetry.example.com', does: 'deny all ports' },
-    { line: 'pen deny cdn.example.com:443 --once', does: 'deny the waiting connection, or the next one' },
-  ],
+  examples: {
+    'pen deny telemetry.example.com': 'deny all ports',
+    'pen deny cdn.example.com:443 --once': 'deny the waiting connection, or the next one',
+  },
   async run({ flags, positionals, project, answer }) {
     const rules = await parseRules('deny', positionals.target)
     const life = await writeRules(project, 'deny', rules, flags)

@@ -15,9 +15,9 @@ export const verb = defineVerb({
   details:
     'Removes the entry from the live config in any spelling, and temporary rules for the host. Exit code 1 if there was none.',
   positionals: { target: { arity: 'many', about: 'the host, as given to pen allow or pen deny' } },
-  examples: [
-    { line: 'pen forget registry.example.com:443', does: 'remove the rules that allow or deny this host' },
-  ],
+  examples: {
+    'pen forget registry.example.com:443': 'remove the rules that allow or deny this host',
+  },
   async run({ positionals, project, answer }) {
     const spelled = new Set(positionals.target.flatMap(text => [text, `${text}:443`]))
     for (const rule of await parseRules('deny', positionals.target)) spelled.add(printRule(rule))

@@ -13,11 +13,11 @@ export const verb = defineVerb({
   details:
     "Package manager groups follow that tool's user and system config, never project files. Use --group or network.groups.",
   positionals: { name: { arity: 'optional', about: 'the group to show' } },
-  examples: [
-    { line: 'pen groups', does: 'list all groups with version and purpose' },
-    { line: 'pen groups github', does: 'list the hosts of one group, each with its reason' },
-    { line: 'pen run --group github -- git fetch', does: 'allow a group for one run' },
-  ],
+  examples: {
+    'pen groups': 'list all groups with version and purpose',
+    'pen groups github': 'list the hosts of one group, each with its reason',
+    'pen run --group github -- git fetch': 'allow a group for one run',
+  },
   async run({ positionals: { name }, answer }) {
     if (name === undefined) {
       const groups = Object.entries(GROUPS).map(([id, group]) => ({ name: id, ...summary(group) }))

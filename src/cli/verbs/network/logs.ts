@@ -28,16 +28,13 @@ export const verb = defineVerb({
     ...logFlags,
     suggest: { kind: 'boolean', about: 'show the smallest change that allows what was refused' },
   },
-  examples: [
-    { line: 'pen logs', does: 'show refusals and errors of all stored runs' },
-    { line: 'pen logs --since 1h --all', does: 'show all events of the last hour' },
-    { line: 'pen logs --follow', does: 'also print new events' },
-    {
-      line: 'pen logs --suggest --since 1h',
-      does: 'show which hosts to allow; changes nothing',
-    },
-    { line: 'pen logs --json --all', does: 'print the audit records' },
-  ],
+  examples: {
+    'pen logs': 'show refusals and errors of all stored runs',
+    'pen logs --since 1h --all': 'show all events of the last hour',
+    'pen logs --follow': 'also print new events',
+    'pen logs --suggest --since 1h': 'show which hosts to allow; changes nothing',
+    'pen logs --json --all': 'print the audit records',
+  },
   async run({ flags, terminal, project }) {
     requireRun(project, flags.run)
     if (flags.suggest) await showSuggestion(project, flags, terminal)

@@ -12,14 +12,11 @@ export const verb = defineVerb({
     ...logFlags,
     once: { kind: 'boolean', about: 'print once, even on a terminal' },
   },
-  examples: [
-    { line: 'pen proxy logs', does: 'show refused and failed connections, then new ones' },
-    {
-      line: 'pen proxy logs --all --since 10m',
-      does: 'show all connections of the last ten minutes, then new ones',
-    },
-    { line: 'pen proxy logs --once --json', does: 'print the audit records once' },
-  ],
+  examples: {
+    'pen proxy logs': 'show refused and failed connections, then new ones',
+    'pen proxy logs --all --since 10m': 'show all connections of the last ten minutes, then new ones',
+    'pen proxy logs --once --json': 'print the audit records once',
+  },
   async run({ flags, terminal, project }) {
     const follow = !flags.once && (flags.follow || isTerminal(1))
     requireRun(project, flags.run)

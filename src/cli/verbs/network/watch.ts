@@ -16,10 +16,10 @@ export const verb = defineVerb({
   summary: 'Watch this project and approve its connections',
   details:
     'On a terminal: traffic, refusals and limits as they happen, and connections that wait for approval (pen run --ask, or network.ask "hold"). Keys: o once, s session, a always, d deny once, n never. Select a refused connection with up and down, and allow it with the same keys. Answers are saved like pen allow and pen deny. Without a terminal, or with --json: one record per line. Runs until Ctrl-C.',
-  examples: [
-    { line: 'pen watch', does: 'in a second terminal' },
-    { line: 'pen watch --json', does: 'print the audit records as they are written' },
-  ],
+  examples: {
+    'pen watch': 'in a second terminal',
+    'pen watch --json': 'print the audit records as they are written',
+  },
   async run({ flags, terminal, env, project }) {
     const isScreen = !flags.json && isTerminal(0) && isTerminal(1) && env['TERM'] !== 'dumb'
     if (!isScreen) {

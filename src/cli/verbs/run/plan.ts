@@ -13,14 +13,11 @@ export const verb = defineVerb({
     'Prints the merged policy, the source of each part, the gaps and the exact plan, like pen run --dry-run-policy. Values of variables are not shown, because they may be secrets.',
   flags: policyFlags,
   command: 'optional',
-  examples: [
-    { line: 'pen plan', does: 'show the policy for a shell' },
-    {
-      line: 'pen plan --allow registry.example.com:443 -- npm ci',
-      does: 'for one command, with one more host',
-    },
-    { line: 'pen plan --json', does: 'print JSON' },
-  ],
+  examples: {
+    'pen plan': 'show the policy for a shell',
+    'pen plan --allow registry.example.com:443 -- npm ci': 'for one command, with one more host',
+    'pen plan --json': 'print JSON',
+  },
   async run({ flags, command, env, answer }) {
     showPlan(await prepare({ command, env, ...runOptions(flags) }), answer)
   },

@@ -27,11 +27,11 @@ export const verb = defineVerb({
     'A subject is a file if it starts with "/", "./", "../" or "~", is a name such as .env, or comes with --read or --write. Anything else is a host or an address with a port (default 443). Exit code 0 means allowed, 1 denied.',
   flags: { ...otherFlags, ...askFlags },
   positionals: { subject: { arity: 'one', about: 'host:port, ip:port or a path' } },
-  examples: [
-    { line: 'pen policy explain registry.example.com:443', does: 'can the sandbox connect to this host?' },
-    { line: 'pen policy explain ./src/x.ts --write', does: 'can it write this file?' },
-    { line: 'pen policy explain --profile strict ~/.ssh/id_ed25519 --json', does: 'print JSON' },
-  ],
+  examples: {
+    'pen policy explain registry.example.com:443': 'can the sandbox connect to this host?',
+    'pen policy explain ./src/x.ts --write': 'can it write this file?',
+    'pen policy explain --profile strict ~/.ssh/id_ed25519 --json': 'print JSON',
+  },
   async run({ flags, positionals, project, answer }) {
     if (flags.read && flags.write)
       throw new PenError('USAGE', {

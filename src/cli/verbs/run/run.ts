@@ -17,20 +17,15 @@ export const verb = defineVerb({
     'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan; run nothing' },
   },
   command: 'optional',
-  examples: [
-    { line: 'pen run -- npm test', does: 'run the tests without access to your other files' },
-    { line: 'pen run', does: 'open a shell' },
-    { line: 'pen run --allow registry.example.com:443 -- npm ci', does: 'allow one host' },
-    {
-      line: 'pen run --profile strict --wall 2m -- ./untrusted',
-      does: 'read the project, write ./output, stop after two minutes',
-    },
-    {
-      line: 'pen run --ask --learn -- npm ci',
-      does: 'ask for each connection, then show what to allow permanently',
-    },
-    { line: 'pen run --limit memory=1GiB --limit pids=64 -- make -j4', does: 'set tighter limits' },
-  ],
+  examples: {
+    'pen run -- npm test': 'run the tests without access to your other files',
+    'pen run': 'open a shell',
+    'pen run --allow registry.example.com:443 -- npm ci': 'allow one host',
+    'pen run --profile strict --wall 2m -- ./untrusted':
+      'read the project, write ./output, stop after two minutes',
+    'pen run --ask --learn -- npm ci': 'ask for each connection, then show what to allow permanently',
+    'pen run --limit memory=1GiB --limit pids=64 -- make -j4': 'set tighter limits',
+  },
   async run({ flags, command, env, terminal, answer }) {
     const request = { command, env, ...runOptions(flags) }
     if (flags['dry-run-policy']) {

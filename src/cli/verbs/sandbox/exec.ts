@@ -20,15 +20,12 @@ export const verb = defineVerb({
     timeout: { kind: 'duration', value: 'TIME', about: 'kill the command and its children after this time' },
   },
   command: 'required',
-  examples: [
-    { line: 'pen exec -- npm test', does: 'run the tests' },
-    { line: 'pen exec -- git log --oneline | head', does: 'in a pipeline' },
-    {
-      line: 'pen exec --cwd packages/api --env CI=1 -- make check',
-      does: 'in another directory, with a variable',
-    },
-    { line: 'pen exec --timeout 90s -- ./flaky', does: 'with a timeout' },
-  ],
+  examples: {
+    'pen exec -- npm test': 'run the tests',
+    'pen exec -- git log --oneline | head': 'in a pipeline',
+    'pen exec --cwd packages/api --env CI=1 -- make check': 'in another directory, with a variable',
+    'pen exec --timeout 90s -- ./flaky': 'with a timeout',
+  },
   async run({ flags, command, env, terminal, project }) {
     return await execInside({
       project,

@@ -14,11 +14,11 @@ export const verb = defineVerb({
   positionals: {
     port: { arity: 'many', about: 'a port in the sandbox, or HOST_PORT:PORT' },
   },
-  examples: [
-    { line: 'pen forward 3000', does: 'reach port 3000 of the sandbox at 127.0.0.1:3000' },
-    { line: 'pen forward 8080:80 0:5173', does: 'forward two ports, to 8080 and to a free port' },
-    { line: 'pen forward --json 0:3000', does: 'print the chosen port as JSON' },
-  ],
+  examples: {
+    'pen forward 3000': 'reach port 3000 of the sandbox at 127.0.0.1:3000',
+    'pen forward 8080:80 0:5173': 'forward two ports, to 8080 and to a free port',
+    'pen forward --json 0:3000': 'print the chosen port as JSON',
+  },
   async run({ flags, positionals, terminal, project }) {
     if (positionals.port.length === 0)
       throw new PenError('USAGE', { what: 'no port given', hint: 'pen forward 3000' })

@@ -12,10 +12,10 @@ const isListed = ({ state, workspace, stateDir }: KnownSandbox): boolean =>
 export const verb = defineVerb({
   name: 'ls',
   summary: 'List all your sandboxes, running or not',
-  examples: [
-    { line: 'pen ls', does: 'list name, state, backend, start time and directory' },
-    { line: 'pen ls --json', does: 'print JSON' },
-  ],
+  examples: {
+    'pen ls': 'list name, state, backend, start time and directory',
+    'pen ls --json': 'print JSON',
+  },
   async run({ flags, terminal, answer }) {
     const known = (await listSandboxes({ repair: true })).filter(isListed)
     if (known.length === 0 && !flags.json) {

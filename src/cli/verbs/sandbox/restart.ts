@@ -14,11 +14,11 @@ export const verb = defineVerb({
   details:
     'The sandbox keeps its flags and adds new ones; pen stop clears them. Volumes stay; running commands end.',
   flags: startFlags,
-  examples: [
-    { line: 'pen restart', does: 'apply a change of mounts, limits or files' },
-    { line: 'pen restart --read ~/reference', does: 'add one flag' },
-    { line: 'pen restart --agent codex', does: 'add what pen agent codex needs' },
-  ],
+  examples: {
+    'pen restart': 'apply a change of mounts, limits or files',
+    'pen restart --read ~/reference': 'add one flag',
+    'pen restart --agent codex': 'add what pen agent codex needs',
+  },
   async run({ flags, terminal, project, answer }) {
     const { id, stateDir } = project
     const given = orderOf(flags, project)

@@ -16,11 +16,11 @@ export const verb = defineVerb({
     yes: { kind: 'boolean', about: 'do not ask for confirmation' },
   },
   positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
-  examples: [
-    { line: 'pen rm', does: 'ask, then delete' },
-    { line: 'pen rm api-1a2b3c4d5e6f7a8b', does: 'the sandbox of a deleted project' },
-    { line: 'pen rm --volumes --yes', does: 'delete everything, without asking' },
-  ],
+  examples: {
+    'pen rm': 'ask, then delete',
+    'pen rm api-1a2b3c4d5e6f7a8b': 'the sandbox of a deleted project',
+    'pen rm --volumes --yes': 'delete everything, without asking',
+  },
   async run({ flags, positionals, terminal, answer }) {
     const { id, stateDir, workspace } = await sandboxNamed(positionals.name)
     if (!isKnown(stateDir)) {

@@ -7,7 +7,9 @@ export const verb = defineVerb({
   summary: "Open a shell in this project's sandbox",
   details: 'Starts the sandbox if it is not running. The sandbox keeps running when you leave the shell.',
   flags: { ...debugFlag },
-  examples: [{ line: 'pen shell', does: 'open a shell in the current directory' }],
+  examples: {
+    'pen shell': 'open a shell in the current directory',
+  },
   async run({ env, terminal, project }) {
     return await execInside({ project, command: [], env, terminal })
   },

@@ -24,15 +24,12 @@ export const verb = defineVerb({
     ...startFlags,
     detach: { kind: 'boolean', about: 'do not open a shell' },
   },
-  examples: [
-    {
-      line: 'pen start',
-      does: 'open a shell; the sandbox keeps running when you leave it',
-    },
-    { line: 'pen start --detach', does: 'without a shell' },
-    { line: 'pen start --agent codex', does: 'prepare the sandbox for pen agent codex' },
-    { line: 'pen start --detach --limit memory=8GiB', does: 'with another memory limit, until pen stop' },
-  ],
+  examples: {
+    'pen start': 'open a shell; the sandbox keeps running when you leave it',
+    'pen start --detach': 'without a shell',
+    'pen start --agent codex': 'prepare the sandbox for pen agent codex',
+    'pen start --detach --limit memory=8GiB': 'with another memory limit, until pen stop',
+  },
   async run({ flags, env, terminal, project, answer }) {
     const spare = takeSpare()
     const order = orderOf(flags, project)

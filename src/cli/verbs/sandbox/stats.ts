@@ -23,11 +23,11 @@ export const verb = defineVerb({
     all: { kind: 'boolean', about: 'all your sandboxes, not only this project' },
     once: { kind: 'boolean', about: 'print once, even on a terminal' },
   },
-  examples: [
-    { line: 'pen stats', does: 'show this project until q' },
-    { line: 'pen stats --all --once', does: 'print all sandboxes once' },
-    { line: 'pen stats --json', does: 'print JSON once' },
-  ],
+  examples: {
+    'pen stats': 'show this project until q',
+    'pen stats --all --once': 'print all sandboxes once',
+    'pen stats --json': 'print JSON once',
+  },
   async run({ flags, answer }) {
     const sandboxes = await chosenSandboxes(flags.all)
     const first = await readStats(sandboxes)

@@ -20,12 +20,12 @@ export const verb = defineVerb({
     all: { kind: 'boolean', about: 'one line for each weaker protection' },
   },
   positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
-  examples: [
-    { line: 'pen status', does: 'backend, image, limits, weaker protections, gateway health' },
-    { line: 'pen status api-1a2b3c4d5e6f7a8b', does: 'the sandbox of another project' },
-    { line: 'pen status --json', does: 'print JSON' },
-    { line: 'pen status >/dev/null && echo runs', does: 'check it in a script' },
-  ],
+  examples: {
+    'pen status': 'backend, image, limits, weaker protections, gateway health',
+    'pen status api-1a2b3c4d5e6f7a8b': 'the sandbox of another project',
+    'pen status --json': 'print JSON',
+    'pen status >/dev/null && echo runs': 'check it in a script',
+  },
   async run({ flags, positionals, terminal, answer }) {
     const { id, stateDir, workspace = null, state: stateOfPen } = await sandboxNamed(positionals.name)
     const asked = await requestValue(stateDir, 'status')

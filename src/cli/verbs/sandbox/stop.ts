@@ -12,10 +12,10 @@ export const verb = defineVerb({
   details:
     'Commands get SIGTERM, then SIGKILL after a second. The project, its volumes and its config stay. pen prints what was refused and how to allow it. Does nothing if the sandbox is not running.',
   positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
-  examples: [
-    { line: 'pen stop', does: 'every process is gone when this returns' },
-    { line: 'pen stop api-1a2b3c4d5e6f7a8b', does: 'the sandbox of another project' },
-  ],
+  examples: {
+    'pen stop': 'every process is gone when this returns',
+    'pen stop api-1a2b3c4d5e6f7a8b': 'the sandbox of another project',
+  },
   async run({ positionals, terminal, answer }) {
     const { id, stateDir } = await sandboxNamed(positionals.name)
     const say = (line: string): void => terminal.note(`pen: ${printable(line, 1024)}`)

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { temporaryProject, withHome } from '../../test/temporary-project.ts'
 import { decideFile } from '../policy/files/decide-file.ts'
 import type { HostPath } from '../policy/files/path.ts'
+import { PERMISSIONS, permissionsTemplate, writePermissions } from './initialize.ts'
 import { loadPolicy, ownPolicy } from './load.ts'
-import { PERMISSIONS, permissionsTemplate, writePermissions } from './permissions-template.ts'
 import { findProject } from './project.ts'
 
 const LIVE = [
