@@ -19,7 +19,7 @@ export const editLiveConfig = (project: Project, edit: Edit): Promise<boolean> =
   rewriteLiveConfig(project, before => {
     const document = before === undefined ? { version: 1 } : readJson(before, liveConfig(project)).value
     const edited = edit(document as JsonObject)
-    return before !== undefined && edited === document ? before : printJson(edited, {}, before)
+    return before !== undefined && edited === document ? before : printJson(edited, { like: before })
   })
 
 export const liveConfig = (project: Project): string => `${project.stateDir}/config.json`

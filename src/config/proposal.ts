@@ -87,7 +87,7 @@ export function foldedBytes({ live, http, tcp }: OwnDocuments): Buffer {
   const lists = { http: entries(http), tcp: entries(tcp) }
   if (live !== undefined && lists.http.length + lists.tcp.length === 0) return live.bytes
   const document = live === undefined ? { version: 1 } : readJson(live.bytes, live.file).value
-  return Buffer.from(printJson(addToLists(document as JsonObject, lists), {}, live?.bytes))
+  return Buffer.from(printJson(addToLists(document as JsonObject, lists), { like: live?.bytes }))
 }
 
 interface Policies {

@@ -37,6 +37,17 @@ export interface Confirmation {
   readonly expect: string | undefined
 }
 
+/** Asks about what was shown. Returns why nothing is done, or undefined if the user confirms. */
+export function askAbout(
+  question: string,
+  { done, command, digest, json }: { done: string; command: string; digest: string; json: boolean },
+  terminal: Terminal,
+): string | undefined {
+  if (json || !canAsk())
+    return `not ${done}: no terminal to ask on; read it, then fix: ${command} --yes --expect ${digest}`
+  return confirm(question, terminal) ? undefined : `not ${done}`
+}
+
 export function expectedDigest(
   { yes, expect }: Confirmation,
   verb: string,

@@ -118,8 +118,8 @@ function refuseContradictions({ offline, allow, group, ask, env }: PolicyFlags):
 }
 
 /** A path on the command line is relative to the current directory, not to the workspace. */
-const fromCwd = (path: string, project: Project): string =>
-  path.startsWith('/') || path.startsWith('~') ? path : resolve(project.cwd, path)
+export const fromCwd = (path: string, { cwd }: Pick<Project, 'cwd'>): string =>
+  path.startsWith('/') || path.startsWith('~') ? path : resolve(cwd, path)
 
 /** Patterns are anchored at the workspace. A pattern typed in a subdirectory means that subdirectory. */
 function patternFromCwd(path: string, project: Project): string {

@@ -15,10 +15,14 @@ import { type DialAttempt, type Suggestion, suggest } from '../../policy/network
 import { suggestionData, suggestionText } from '../render/suggestion-text.ts'
 import type { Terminal } from './terminal.ts'
 
-/** A group that covers some of the suggested hosts. */
-export interface GroupOffer {
-  readonly name: string
-  readonly covers: number
+export interface Learned {
+  readonly suggestion: Suggestion
+  /** Groups that cover some of the suggested hosts. */
+  readonly groups: readonly { readonly name: string; readonly covers: number }[]
+  /** The groups of the policy. */
+  readonly had: readonly string[]
+  /** Whether there were too many hosts to show. */
+  readonly isCut: boolean
 }
 
 interface Request {
@@ -33,10 +37,10 @@ export async function showSuggestion(
   terminal: Terminal,
 ): Promise<void> {
   const from = since === undefined ? '' : new Date(Date.now() - since).toISOString()
-  const { suggestion, groups, had, isCut } = await learn(project, run, from)
-  if (json) terminal.printJson({ ...suggestionData(suggestion, groups, had), truncated: isCut })
-  else terminal.print(suggestionText(suggestion, groups, had, terminal.paint))
-  if (isCut && !json) terminal.note(CUT)
+  const learned = await learn(project, run, from)
+  if (json) terminal.printJson({ ...suggestionData(learned), truncated: learned.isCut })
+  else terminal.print(suggestionText(learned, terminal.paint))
+  if (learned.isCut && !json) terminal.note(CUT)
 }
 
 /** Shows the suggestion for this process's own run, on stderr, because stdout belongs to the command. */
@@ -44,12 +48,12 @@ export async function noteLearned(terminal: Terminal): Promise<void> {
   const project = findProject()
   const run = listSegments(auditDirectory(project.stateDir)).findLast(({ pid }) => pid === process.pid)?.run
   if (run === undefined) return
-  const { suggestion, groups, had, isCut } = await learn(project, run, '')
-  terminal.note(suggestionText(suggestion, groups, had, terminal.paintNote))
-  if (isCut) terminal.note(CUT)
+  const learned = await learn(project, run, '')
+  terminal.note(suggestionText(learned, terminal.paintNote))
+  if (learned.isCut) terminal.note(CUT)
 }
 
-async function learn(project: Project, run: string | undefined, from: string) {
+async function learn(project: Project, run: string | undefined, from: string): Promise<Learned> {
   const { wanted, isCut } = wantedIn(
     readAudit(auditDirectory(project.stateDir), { run, wanted: ({ time }) => time >= from }),
   )
@@ -83,10 +87,7 @@ const MOST_TARGETS = 200
 const CUT = `only the first ${MOST_TARGETS} hosts are shown; see the rest with pen logs, or use --run and --since`
 
 /** Parses names from the audit again, because programs in the sandbox chose them. */
-function wantedIn(records: Iterable<AuditRecord>): {
-  readonly wanted: DialAttempt[]
-  readonly isCut: boolean
-} {
+function wantedIn(records: Iterable<AuditRecord>): { wanted: DialAttempt[]; isCut: boolean } {
   const found = new Map<string, DialAttempt>()
   let isCut: boolean = false
   for (const { kind, name, address, port: number, reason } of records) {
@@ -109,7 +110,7 @@ async function groupOffers(
   project: Project,
   { add }: Suggestion,
   had: readonly string[],
-): Promise<GroupOffer[]> {
+): Promise<Learned['groups']> {
   if (add.length === 0) return []
   const { home, state, workspace } = project.world
   const offers = Object.keys(GROUPS)

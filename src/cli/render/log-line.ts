@@ -4,7 +4,7 @@ import { asWord, inQuotes, printable, printableJson } from '../../base/printable
 import { isBackgroundHost } from '../../policy/network/background-hosts.ts'
 import type { Colour, Paint } from './colour.ts'
 
-const COLOURS: Readonly<Record<AuditRecord['verdict'], Colour>> = {
+export const VERDICT_COLOURS: Readonly<Record<AuditRecord['verdict'], Colour>> = {
   allow: 'green',
   hold: 'cyan',
   deny: 'red',
@@ -20,7 +20,7 @@ export function logLine(record: AuditRecord, paint: Paint): string {
   const fix = field('fix')
   const parts = [
     paint('dim', localTime(record.time)),
-    paint(COLOURS[verdict], verdict.padEnd(5)),
+    paint(VERDICT_COLOURS[verdict], verdict.padEnd(5)),
     target.padEnd(TARGET_WIDTH),
     fix === undefined ? text : `${text}  ${paint('bold', `→ ${fix}`)}`,
   ]

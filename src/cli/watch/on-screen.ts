@@ -39,19 +39,14 @@ export class WatchScreen {
     return this.#ending.signal
   }
 
+  /** `records` ends when `ending` aborts. */
   async untilEnd(records: AsyncGenerator<AuditRecord[]>): Promise<void> {
-    const { signal } = this.#ending
     const ticking = setInterval(() => this.#draw(), REDRAW_MS)
-    const aborted = new Promise<undefined>(resolve => {
-      if (signal.aborted) resolve(undefined)
-      signal.addEventListener('abort', () => resolve(undefined))
-    })
     try {
       this.#draw()
-      for (;;) {
-        const next = await Promise.race([records.next(), aborted])
-        if (next === undefined || next.done === true) return
-        for (const record of next.value) this.#state.add(record)
+      for await (const batch of records) {
+        if (this.ending.aborted) return
+        for (const record of batch) this.#state.add(record)
         this.#draw()
       }
     } finally {

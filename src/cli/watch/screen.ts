@@ -1,6 +1,7 @@
 /** The lines of the `pen watch` screen, cut to its width. Draws nothing. */
 import { endOf, printable } from '../../base/printable.ts'
-import type { Colour, Paint } from '../render/colour.ts'
+import type { Paint } from '../render/colour.ts'
+import { VERDICT_COLOURS } from '../render/log-line.ts'
 import { showSize } from '../render/table.ts'
 import type { HeldTarget, RefusedTarget, WatchState } from './state.ts'
 
@@ -22,13 +23,6 @@ const KEYS = 'o once  s session  a always  d deny once  n never  up/down select 
 const REFUSED_KEYS = 'o once  s session  a always  n never  up/down select  q quit'
 const CHOOSE_KEYS = 'up/down select a refused host to allow  q quit'
 const IDLE_KEYS = 'q quit'
-const COLOURS: Readonly<Record<string, Colour>> = {
-  allow: 'green',
-  hold: 'cyan',
-  deny: 'red',
-  error: 'yellow',
-  note: 'dim',
-}
 
 export function screenLines(view: View): string[] {
   const { state, columns, rows, now, paint } = view
@@ -50,7 +44,7 @@ export function screenLines(view: View): string[] {
   ]
   const bottom = [cut(view.message), paint('dim', cut(keysFor(view, held)))]
   const left = Math.max(0, rows - top.length - bottom.length)
-  const recent = state.lines(left).map(({ verdict, text }) => paint(COLOURS[verdict] ?? 'dim', cut(text)))
+  const recent = state.lines(left).map(({ verdict, text }) => paint(VERDICT_COLOURS[verdict], cut(text)))
   const empty = Array.from({ length: left - recent.length }, () => '')
   return [...top, ...recent, ...empty, ...bottom].slice(0, rows)
 }

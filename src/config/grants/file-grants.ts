@@ -18,7 +18,7 @@ export const fileGrantsFile = (stateDir: string): string => `${stateDir}/file-gr
 export function readFileGrants(stateDir: string): readonly FileGrant[] {
   const file = fileGrantsFile(stateDir)
   const bytes = readRegularFile(file, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
-  return bytes === undefined ? [] : parseGrants(readJson(bytes, file, { maxBytes: MAX_BYTES }))
+  return bytes === undefined ? [] : parseGrants(readJson(bytes, file, MAX_BYTES))
 }
 
 /** Edits under a lock. `edit` receives the unexpired grants, and its result replaces them. */

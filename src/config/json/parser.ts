@@ -1,4 +1,4 @@
-/** The grammar of strict JSON, over text that `decodeText` checked. `maxDepth` bounds the recursion. */
+/** The grammar of strict JSON, over text that `decodeText` checked. `MAX_DEPTH` bounds the recursion. */
 import { printable } from '../../base/printable.ts'
 import { findHidden, nameHidden } from '../hidden.ts'
 import type { JsonValue } from './json.ts'
@@ -15,8 +15,9 @@ export interface JsonNode {
   readonly parts?: ReadonlyMap<string | number, JsonNode>
 }
 
-export const parseJson = (source: SourceText, maxDepth: number): JsonNode =>
-  new Parser(source, maxDepth).document()
+export const parseJson = (source: SourceText): JsonNode => new Parser(source).document()
+
+const MAX_DEPTH = 32
 
 // Copying such a key into an ordinary object would pollute its prototype.
 const POLLUTING = new Set(['__proto__', 'constructor', 'prototype'])
@@ -33,13 +34,11 @@ const WORD = /true(?![\w$])|false(?![\w$])|null(?![\w$])/y
 class Parser {
   readonly #source: SourceText
   readonly #text: string
-  readonly #maxDepth: number
   #at = 0
 
-  constructor(source: SourceText, maxDepth: number) {
+  constructor(source: SourceText) {
     this.#source = source
     this.#text = source.text
-    this.#maxDepth = maxDepth
   }
 
   document(): JsonNode {
@@ -66,8 +65,8 @@ class Parser {
 
   #container(close: '}' | ']', depth: number, keyAt: number): JsonNode {
     const at = this.#at++
-    if (depth > this.#maxDepth)
-      throw this.#source.refusal(at, `nested deeper than ${this.#maxDepth} levels`, 'make it flatter')
+    if (depth > MAX_DEPTH)
+      throw this.#source.refusal(at, `nested deeper than ${MAX_DEPTH} levels`, 'make it flatter')
     this.#skip()
     const parts = new Map<string | number, JsonNode>()
     if (!this.#take(close))

@@ -11,9 +11,7 @@ const NAMES_REGISTRY = /^(?:source\..+\.registry|registries\..+\.index)$/
  * it writable into sandboxes.
  */
 export function cargoRegistries(context: GroupContext): Mirror[] {
-  const files = ['config.toml', 'config'].map(name =>
-    join(context.cargoHome ?? join(context.home, '.cargo'), name),
-  )
+  const files = ['config.toml', 'config'].map(name => join(context.home, '.cargo', name))
   const mirrors = files
     .flatMap(file => readIniFile(file, context.writable))
     .filter(({ section, key }) => NAMES_REGISTRY.test(section === '' ? key : `${section}.${key}`))

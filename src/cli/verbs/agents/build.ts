@@ -6,7 +6,7 @@ import { chooseEngine } from '../../../image/choose-engine.ts'
 import { imageFacts } from '../../../image/inspect.ts'
 import type { Candidate } from '../../../image/recipe.ts'
 import { agreeTo, defaultRecipe, findCandidate, projectRecipe } from '../../../image/recipe.ts'
-import { type Confirmation, canAsk, confirm, confirmationFlags, expectedDigest } from '../../frame/ask.ts'
+import { askAbout, type Confirmation, confirmationFlags, expectedDigest } from '../../frame/ask.ts'
 import { loadOptions, policyFlags } from '../../frame/policy-flags.ts'
 import { defineVerb, type Invocation } from '../../frame/verb.ts'
 import { allNew, lineDifference } from '../../render/line-difference.ts'
@@ -82,16 +82,10 @@ function isConfirmed(
     terminal.print(agreed === undefined ? allNew(text, paint) : lineDifference(agreed, text, paint))
     terminal.print(digest)
   }
-  if (flags.json || !canAsk()) {
-    answer(
-      { version: 1, built: false, dockerfile: path, digest, text },
-      `not built: no terminal to ask on; read it, then fix: pen build --yes --expect ${digest}`,
-    )
-    return false
-  }
-  if (confirm('Build this?', terminal)) return true
-  terminal.print('not built')
-  return false
+  const what = { done: 'built', command: 'pen build', digest, json: flags.json }
+  const why = askAbout('Build this?', what, terminal)
+  if (why !== undefined) answer({ version: 1, built: false, dockerfile: path, digest, text }, why)
+  return why === undefined
 }
 
 function requireExpected(candidate: Candidate | undefined, expected: string): void {

@@ -2,7 +2,7 @@ import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import type { Proposal } from '../../../config/proposal.ts'
 import { applyProposal, readProposal } from '../../../config/proposal.ts'
-import { canAsk, confirm, confirmationFlags, expectedDigest } from '../../frame/ask.ts'
+import { askAbout, confirmationFlags, expectedDigest } from '../../frame/ask.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { proposalData, proposalText } from '../../render/difference-text.ts'
 
@@ -30,12 +30,10 @@ export const verb = defineVerb({
     if (data.same) return report(false, "nothing to apply: the project's .pen/ is already active")
     if (!flags.json) terminal.print(proposalText(proposal, terminal.paint))
     if (expected === undefined) {
-      if (flags.json || !canAsk())
-        return report(
-          false,
-          `not applied: no terminal to ask on; read it, then fix: pen config apply --yes --expect ${proposal.digest}`,
-        )
-      if (!confirm('Apply this?', terminal)) return report(false, 'not applied')
+      const { digest } = proposal
+      const what = { done: 'applied', command: 'pen config apply', digest, json: flags.json }
+      const why = askAbout('Apply this?', what, terminal)
+      if (why !== undefined) return report(false, why)
     }
     await applyProposal(project, proposal)
     return report(true, `applied for ${printable(project.world.workspace)}`)

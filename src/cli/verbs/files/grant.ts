@@ -1,10 +1,10 @@
 import { PenError } from '../../../base/error.ts'
-import { resolve } from '../../../base/posix-path.ts'
 import { printable } from '../../../base/printable.ts'
 import { showMillis } from '../../../base/quantity.ts'
 import { editFileGrants } from '../../../config/grants/file-grants.ts'
 import { identify } from '../../../config/grants/grant-target.ts'
 import { loadPolicy } from '../../../config/load.ts'
+import { fromCwd } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -24,9 +24,8 @@ export const verb = defineVerb({
   },
   async run({ flags, positionals, project, answer }) {
     const { policy } = await loadPolicy(project, { flags: {}, offline: true, allowUserExpansion: false })
-    const written = positionals.path
-    const text = written.startsWith('/') || written.startsWith('~') ? written : resolve(project.cwd, written)
-    const target = identify(text, { policy, world: project.world, write: flags.rw, shown: written })
+    const question = { policy, world: project.world, write: flags.rw, shown: positionals.path }
+    const target = identify(fromCwd(positionals.path, project), question)
     const until = flags.for === undefined ? undefined : Date.now() + flags.for
     const grant = { ...target, write: flags.rw, execute: flags.exec, until }
     if (!Number.isSafeInteger(until ?? 0)) throw new PenError('USAGE', { what: '--for is too long' })

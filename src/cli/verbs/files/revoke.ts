@@ -1,9 +1,9 @@
 import { EXIT, PenError } from '../../../base/error.ts'
-import { resolve } from '../../../base/posix-path.ts'
 import { printable } from '../../../base/printable.ts'
 import { editFileGrants } from '../../../config/grants/file-grants.ts'
-import type { findProject } from '../../../config/project.ts'
+import type { Project } from '../../../config/project.ts'
 import { absolute } from '../../../policy/files/path.ts'
+import { fromCwd } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -47,8 +47,8 @@ export const verb = defineVerb({
 })
 
 /** The path itself and its target, because a granted path may be missing or a link now. */
-function spellings(path: string, { cwd, world }: ReturnType<typeof findProject>): ReadonlySet<string> {
-  const made = absolute(path.startsWith('/') || path.startsWith('~') ? path : resolve(cwd, path), world)
+function spellings(path: string, project: Project): ReadonlySet<string> {
+  const made = absolute(fromCwd(path, project), project.world)
   if (!made.ok) throw new PenError('PATH_REFUSED', { what: `${path}: ${made.why}`, at: path })
-  return new Set([made.value, world.locate(made.value).real])
+  return new Set([made.value, project.world.locate(made.value).real])
 }
