@@ -1,7 +1,6 @@
 /** `pen __complete -- WORD…` for the scripts of `pen completion`: prints candidates for the last word. Only reads. */
 import { writeSync } from 'node:fs'
-import type { FlagSpec, FlagSpecs } from '../frame/flag-spec.ts'
-import { beginsAtAWord } from '../frame/flags.ts'
+import { argumentsOf, beginsAtAWord } from '../frame/flags.ts'
 import type { Verb, VerbTable } from '../frame/verb.ts'
 import { type Candidate, NOTHING, type Offer, offer, offerLines, words } from './candidate.ts'
 import { type Context, valueOffer, WORDS } from './values.ts'
@@ -69,27 +68,25 @@ async function insideVerb(
 ): Promise<Offer> {
   const given = new Set<string>()
   let position = 0
-  for (let i = 0; i < before.length; i++) {
-    const word = before[i] ?? ''
-    if (word === '--' || !word.startsWith('-')) {
-      if (beginsAtAWord(verb)) return { is: 'command', at: offset + i + (word === '--' ? 1 : 0) }
+  for (const one of argumentsOf(verb, before)) {
+    if (one.is === 'rest') {
+      if (beginsAtAWord(verb)) return { is: 'command', at: offset + one.at }
       // Arguments of another program follow.
-      if (word === '--' && verb.command !== undefined) return NOTHING
-      if (word === '--') return await positionalAt(verb, position, current, context)
-      position++
-      continue
+      return verb.command === undefined ? await positionalAt(verb, position, current, context) : NOTHING
     }
-    const [name = '', inline] = splitOnce(word.slice(2))
-    given.add(name)
-    const spec = ownSpec(verb.flags, name)
-    if (spec === undefined || spec.kind === 'boolean' || inline !== undefined) continue
-    if (i === before.length - 1) return await valueOffer(spec, current, context)
-    i++
+    if (one.is === 'word') position++
+    else {
+      given.add(one.name)
+      const { spec, value, at } = one
+      const isOpen = value === undefined && at === before.length - 1
+      if (isOpen && spec !== undefined && spec.kind !== 'boolean')
+        return await valueOffer(spec, current, context)
+    }
   }
   const equals = current.indexOf('=')
   if (current.startsWith('--') && equals > 0) {
     const name = current.slice(2, equals)
-    const spec = ownSpec(verb.flags, name)
+    const spec = Object.hasOwn(verb.flags, name) ? verb.flags[name] : undefined
     if (spec === undefined || spec.kind === 'boolean') return NOTHING
     return prefixed(`--${name}=`, await valueOffer(spec, current.slice(equals + 1), context))
   }
@@ -97,14 +94,6 @@ async function insideVerb(
   if (beginsAtAWord(verb) && current !== '') return { is: 'command', at: offset + before.length }
   const found = await positionalAt(verb, position, current, context)
   return found === NOTHING && current === '' ? flagsOf(verb, given) : found
-}
-
-const ownSpec = (flags: FlagSpecs, name: string): FlagSpec | undefined =>
-  Object.hasOwn(flags, name) ? flags[name] : undefined
-
-function splitOnce(word: string): [string, string | undefined] {
-  const at = word.indexOf('=')
-  return at < 0 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)]
 }
 
 const prefixed = (prefix: string, found: Offer): Offer =>

@@ -25,7 +25,6 @@ export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
   const given = new Map<string, string[]>()
   const words: string[] = []
   let command: readonly string[] = []
-  const takesCommand = syntax.command !== undefined
   const give = (name: string, text: string): void => {
     const before = given.get(name) ?? []
     if (before.length > 0 && syntax.flags[name]?.kind !== 'list')
@@ -33,32 +32,17 @@ export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
     given.set(name, [...before, text])
   }
 
-  for (let i = 0; i < argv.length; i++) {
-    const word = argv[i] ?? ''
-    if (word === '--') {
-      if (takesCommand) command = argv.slice(i + 1)
-      else words.push(...argv.slice(i + 1))
-      break
+  for (const one of argumentsOf(syntax, argv)) {
+    if (one.is === 'word') words.push(one.word)
+    else if (one.is === 'rest') {
+      if (syntax.command === undefined) words.push(...argv.slice(one.at))
+      else command = argv.slice(one.at)
+    } else {
+      const letters = shortNames(syntax.flags, one.word)
+      if (letters !== undefined) for (const name of letters) give(name, '')
+      else if (one.spec === undefined) throw unknownFlag(syntax, one)
+      else give(one.name, takeValue(one, one.spec, argv[one.at + 1]))
     }
-    if (!word.startsWith('-') || word === '-') {
-      if (beginsAtAWord(syntax)) {
-        command = argv.slice(i)
-        break
-      }
-      words.push(word)
-      continue
-    }
-    const letters = shortNames(syntax.flags, word)
-    if (letters !== undefined) {
-      for (const name of letters) give(name, '')
-      continue
-    }
-    const [name, inline] = splitFlag(word)
-    const spec = Object.hasOwn(syntax.flags, name) ? syntax.flags[name] : undefined
-    if (spec === undefined || !word.startsWith('--')) throw unknownFlag(syntax, name, word)
-    const { text, used } = takeValue(spec, name, inline, argv[i + 1])
-    i += used
-    give(name, text)
   }
 
   if (syntax.command === 'required' && command.length === 0)
@@ -80,35 +64,61 @@ function shortNames(flags: FlagSpecs, word: string): string[] | undefined {
   return names.every(name => name !== undefined) ? names : undefined
 }
 
-/** The name without dashes, and the value after `=`. */
-function splitFlag(word: string): [name: string, inline: string | undefined] {
-  const [name = '', ...values] = word.replace(/^--?/, '').split('=')
-  return [name, values.length === 0 ? undefined : values.join('=')]
+interface Flag {
+  readonly is: 'flag'
+  readonly at: number
+  readonly word: string
+  /** Without dashes. */
+  readonly name: string
+  /** Undefined for an unknown flag. */
+  readonly spec: FlagSpec | undefined
+  /** After `=`, or the next word. */
+  readonly value: string | undefined
 }
 
-function unknownFlag(syntax: { name: string; flags: FlagSpecs }, name: string, word: string): PenError {
+/** The arguments of a verb, with mistakes. `rest` is the command, or what follows `--`. */
+export function* argumentsOf(
+  syntax: Pick<Verb, 'flags' | 'command'>,
+  argv: readonly string[],
+): Generator<Flag | { readonly is: 'word'; readonly word: string } | { readonly is: 'rest'; at: number }> {
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at] ?? ''
+    if (word === '--' || (!isFlag(word) && beginsAtAWord(syntax))) {
+      yield { is: 'rest', at: word === '--' ? at + 1 : at }
+      return
+    }
+    if (!isFlag(word)) {
+      yield { is: 'word', word }
+      continue
+    }
+    const [name = '', ...inline] = word.replace(/^--?/, '').split('=')
+    const spec = word.startsWith('--') && Object.hasOwn(syntax.flags, name) ? syntax.flags[name] : undefined
+    const takesNext = spec !== undefined && spec.kind !== 'boolean' && inline.length === 0
+    const next = takesNext && !isFlag(argv[at + 1] ?? '') ? argv[at + 1] : undefined
+    yield { is: 'flag', at, word, name, spec, value: inline.length > 0 ? inline.join('=') : next }
+    if (next !== undefined) at++
+  }
+}
+
+const isFlag = (word: string): boolean => word.startsWith('-') && word !== '-'
+
+function unknownFlag({ name: verb, flags }: Pick<Verb, 'name' | 'flags'>, { name, word }: Flag): PenError {
   const shown = word.startsWith('--') && word.includes('=') ? `--${name}` : word
-  const meant = meantFlag(name, syntax.flags)
-  return usage(
-    `unknown flag ${clip(shown)}`,
-    syntax.name,
-    meant ? `did you mean ${meant}?` : help(syntax.name),
-  )
+  const meant = meantFlag(name, flags)
+  return usage(`unknown flag ${clip(shown)}`, verb, meant ? `did you mean ${meant}?` : help(verb))
 }
 
-function takeValue(spec: FlagSpec, name: string, inline: string | undefined, next: string | undefined) {
+/** A flag in place of a value is usually a forgotten value, not a value that starts with a dash. */
+function takeValue({ name, value }: Flag, spec: FlagSpec, next: string | undefined): string {
   if (spec.kind === 'boolean') {
-    if (inline === undefined) return { text: '', used: 0 }
+    if (value === undefined) return ''
     throw usage(`--${name} takes no value`, `--${name}`, `--${name} without a value`)
   }
-  const text = inline ?? next
+  if (value !== undefined && value !== '') return value
   const metavar = spec.kind === 'choice' ? spec.choices.join('|') : spec.value
-  if (text === undefined || text === '')
-    throw usage(`--${name} needs a value`, `--${name}`, `--${name} ${metavar}`)
-  // A flag in place of a value is usually a forgotten value, not a value that starts with a dash.
-  if (inline === undefined && text.startsWith('-') && text !== '-')
-    throw usage(`--${name} needs a value, and ${text} looks like a flag`, `--${name}`, `--${name}=${metavar}`)
-  return { text, used: inline === undefined ? 1 : 0 }
+  throw value === undefined && next !== undefined
+    ? usage(`--${name} needs a value, and ${next} looks like a flag`, `--${name}`, `--${name}=${metavar}`)
+    : usage(`--${name} needs a value`, `--${name}`, `--${name} ${metavar}`)
 }
 
 function readFlag(name: string, spec: FlagSpec, texts: readonly string[] | undefined): unknown {
@@ -159,20 +169,8 @@ function readPositionals(
 }
 
 /** The verb's own flags, without their values and without a command's flags. Tolerates mistakes. */
-export function ownFlags(syntax: Pick<Verb, 'flags' | 'command'>, argv: readonly string[]): string[] {
-  const own: string[] = []
-  for (let i = 0; i < argv.length; i++) {
-    const word = argv[i] ?? ''
-    const isFlag = word.startsWith('-') && word !== '-'
-    if (word === '--' || (!isFlag && beginsAtAWord(syntax))) break
-    if (!isFlag) continue
-    own.push(word)
-    const name = word.slice(2)
-    const takesValue = Object.hasOwn(syntax.flags, name) && syntax.flags[name]?.kind !== 'boolean'
-    if (takesValue && !argv[i + 1]?.startsWith('-')) i++
-  }
-  return own
-}
+export const ownFlags = (syntax: Pick<Verb, 'flags' | 'command'>, argv: readonly string[]): string[] =>
+  Array.from(argumentsOf(syntax, argv)).flatMap(one => (one.is === 'flag' ? [one.word] : []))
 
 /** Whether the first argument that is not a flag begins a command with flags of its own. */
 export const beginsAtAWord = ({ command }: Pick<Verb, 'command'>): boolean =>
