@@ -24,7 +24,7 @@ export interface Invocation<F extends FlagSpecs = FlagSpecs, P extends Positiona
   readonly positionals: PositionalValues<P>
   /** The command to run with its flags, for verbs that take one. */
   readonly command: readonly string[]
-  /** The project of the current directory. pen looks for it when the verb reads it. */
+  /** The project of the current directory. Reading it fails where no project can be, such as in the home. */
   readonly project: Project
   /** Prints the result: the data with --json, else the text or its lines. */
   answer(data: unknown, text: string | readonly string[]): void

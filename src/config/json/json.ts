@@ -13,6 +13,9 @@ export interface JsonObject {
   readonly [key: string]: JsonValue
 }
 
+export const isObject = (value: JsonValue | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 export type JsonPath = readonly (string | number)[]
 
 export interface JsonDocument {

@@ -108,8 +108,15 @@ async function explainSystemFile(
 
 /** Checks both the name and its target, because a rule for the name of a link applies wherever the link points. */
 function file(policy: Policy, text: string, access: FileAccess, project: Project): Explanation {
-  const named = namedPath(text, project)
-  const { locate } = project.world
+  const { home, locate } = project.world
+  // Only the typed part is checked. The current directory can have any name.
+  const typed = absolute(text, { home, workspace: project.cwd })
+  if (!typed.ok)
+    throw new PenError('USAGE', {
+      what: `${text}: ${typed.why}`,
+      ...(typed.fix !== undefined && { hint: typed.fix }),
+    })
+  const named = typed.value
   const ofTarget = explainFile(policy, locate(named).real as HostPath, access)
   const ofName = explainFile(
     policy,
@@ -118,17 +125,6 @@ function file(policy: Policy, text: string, access: FileAccess, project: Project
   )
   const isRefused = ofName.reason === 'denied-by-rule' || ofName.reason === 'protected'
   return named !== '/' && isRefused ? ofName : ofTarget
-}
-
-function namedPath(text: string, project: Project): string {
-  // Only the typed part is checked. The current directory can have any name.
-  const named = absolute(text, { home: project.world.home, workspace: project.cwd })
-  if (!named.ok)
-    throw new PenError('USAGE', {
-      what: `${text}: ${named.why}`,
-      ...(named.fix === undefined ? {} : { hint: named.fix }),
-    })
-  return named.value
 }
 
 function connection(policy: Policy, text: string): Explanation {
