@@ -50,7 +50,7 @@ export const debugFlag = defineFlags({
 })
 
 /** An argument that is not a flag. */
-export interface PositionalSpec {
+interface PositionalSpec {
   readonly about: string
   /** Order: required ones, then `optional` ones, then `many`. */
   readonly arity: 'one' | 'optional' | 'many'

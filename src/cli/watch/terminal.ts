@@ -5,7 +5,7 @@ import type { Answer } from './answer.ts'
 
 export type Key = 'up' | 'down' | 'quit' | Answer
 
-export interface ScreenEvents {
+interface ScreenEvents {
   key(key: Key): void
   /** The terminal was closed, or a signal asks pen to end. */
   end(): void
