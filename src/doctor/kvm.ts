@@ -3,11 +3,9 @@ import { readFileSync, statSync } from 'node:fs'
 import { ownProgram } from '../base/own-program.ts'
 import { capture } from '../base/spawn.ts'
 import type { Distribution } from './distribution.ts'
-import { type Finding, ok, weak } from './finding.ts'
+import { isInContainer, type Machine, ok, type Result, weak } from './finding.ts'
 import { GUEST_MODE, KVM, type Trial } from './guest.ts'
-import { isInContainer, type Machine } from './machine.ts'
 
-const ID = 'kvm'
 const UNUSED = 'only virtual machines need KVM, and pen uses none yet'
 const TIME_LIMIT_MS = 5000
 /** A broken kernel may not even release the killed process. pen stops waiting after this time. */
@@ -24,9 +22,8 @@ export interface HostFacts {
   readonly uid: number | undefined
 }
 
-export async function checkKvm({ distribution }: Machine): Promise<readonly Finding[]> {
-  return [judgeKvm(await trial(), hostFacts(), distribution)]
-}
+export const checkKvm = async ({ distribution }: Machine): Promise<Result> =>
+  judgeKvm(await trial(), hostFacts(), distribution)
 
 async function trial(): Promise<Trial | undefined> {
   let timer: NodeJS.Timeout | undefined
@@ -47,12 +44,12 @@ async function trial(): Promise<Trial | undefined> {
 }
 
 /** `tried` is undefined if the process was killed or did not end. */
-export function judgeKvm(tried: Trial | undefined, around: HostFacts, system: Distribution): Finding {
-  if (tried?.at === 'ran') return ok(ID, 'KVM ran a guest', UNUSED)
+export function judgeKvm(tried: Trial | undefined, around: HostFacts, system: Distribution): Result {
+  if (tried?.at === 'ran') return ok('KVM ran a guest', UNUSED)
   if (tried?.at === 'processor' && tried.errno === undefined)
-    return ok(ID, 'KVM creates virtual machines', `running one is not checked on ${around.arch}; ${UNUSED}`)
+    return ok('KVM creates virtual machines', `running one is not checked on ${around.arch}; ${UNUSED}`)
   const { what, fix } = trouble(tried, around, system)
-  return weak(ID, what, UNUSED, fix)
+  return weak(what, UNUSED, fix)
 }
 
 interface Trouble {
