@@ -8,7 +8,7 @@
 import { ERROR_CODES, type ErrorCode, knownError, PenError, showPlace } from '../base/error.ts'
 import type { PortPair } from '../gateway/forward/forward.ts'
 import type { Port } from '../policy/network/port.ts'
-import { encodeFrame, type Frame, FrameDecoder, protocolError } from '../protocol/frame.ts'
+import { encodeFrame, FrameDecoder, protocolError } from '../protocol/frame.ts'
 
 /**
  * `order` returns the order of the start, for a restart. `own` ties the sandbox to the connection: when the connection closes, the
@@ -76,7 +76,7 @@ const HEADER = 9
 const MAX_PATH = 4096
 export const MAX_TARGET_LENGTH = 300
 export const MAX_ASK_MS = 600_000
-export const MAX_PORTS = 32
+const MAX_PORTS = 32
 /** JSON may escape one byte of a path as six. */
 const MAX_REQUEST = 8 * MAX_PATH
 /** The longest delay that a timer accepts. */
@@ -88,19 +88,27 @@ export const encodeRequest = (request: Request): Uint8Array => encodeFrame(KIND.
 
 export const encodeAnswer = (answer: Answer): Uint8Array => encodeFrame(KIND.answer, 0, toBytes(answer))
 
-/** Reads the first frame of a stream and returns the rest unread. */
-class FirstFrame {
+export interface FirstMessage<T> {
+  readonly message: T
+  /** The unread bytes after it. */
+  readonly rest: Uint8Array
+}
+
+/** Reads the first frame of a stream. */
+class FirstMessageReader<T> {
   readonly #kind: number
   readonly #maxLength: number
+  readonly #read: (value: Record<string, unknown>) => T
   #bytes = new Uint8Array()
 
-  constructor(kind: number, maxLength: number) {
+  constructor(kind: number, maxLength: number, read: (value: Record<string, unknown>) => T) {
     this.#kind = kind
     this.#maxLength = maxLength
+    this.#read = read
   }
 
   /** Undefined until the frame is complete. */
-  push(bytes: Uint8Array): { readonly frame: Frame; readonly rest: Uint8Array } | undefined {
+  push(bytes: Uint8Array): FirstMessage<T> | undefined {
     this.#bytes = this.#bytes.length === 0 ? bytes.slice() : Buffer.concat([this.#bytes, bytes])
     if (this.#bytes.length < HEADER) return undefined
     const length = new DataView(this.#bytes.buffer, this.#bytes.byteOffset).getUint32(0)
@@ -109,31 +117,15 @@ class FirstFrame {
     const [frame] = new FrameDecoder().push(this.#bytes.subarray(0, HEADER + length))
     if (frame === undefined || frame.kind !== this.#kind || frame.channel !== 0)
       throw protocolError('a first message of the wrong kind')
-    return { frame, rest: this.#bytes.subarray(HEADER + length) }
+    return { message: this.#read(jsonOf(frame.payload)), rest: this.#bytes.subarray(HEADER + length) }
   }
 }
 
-export class RequestReader {
-  readonly #first = new FirstFrame(KIND.request, MAX_REQUEST)
+export const requestReader = (): FirstMessageReader<Request> =>
+  new FirstMessageReader(KIND.request, MAX_REQUEST, readRequest)
 
-  push(bytes: Uint8Array): { readonly request: Request; readonly rest: Uint8Array } | undefined {
-    const found = this.#first.push(bytes)
-    return found === undefined
-      ? undefined
-      : { request: readRequest(jsonOf(found.frame.payload)), rest: found.rest }
-  }
-}
-
-export class AnswerReader {
-  readonly #first = new FirstFrame(KIND.answer, 65_536)
-
-  push(bytes: Uint8Array): { readonly answer: Answer; readonly rest: Uint8Array } | undefined {
-    const found = this.#first.push(bytes)
-    return found === undefined
-      ? undefined
-      : { answer: readAnswer(jsonOf(found.frame.payload)), rest: found.rest }
-  }
-}
+export const answerReader = (): FirstMessageReader<Answer> =>
+  new FirstMessageReader(KIND.answer, 65_536, readAnswer)
 
 function jsonOf(payload: Uint8Array): Record<string, unknown> {
   let value: unknown
@@ -218,6 +210,11 @@ function readAnswer(value: Record<string, unknown>): Answer {
   }
   exactly(value, 'ok', 'error')
   return { ok: false, error: readError(value['error']) }
+}
+
+export function takeValue(answer: Answer): unknown {
+  if (answer.ok) return answer.value
+  throw asPenError(answer.error)
 }
 
 export function serializeError(thrown: unknown): SerializedError {

@@ -14,7 +14,7 @@ import { PEN_INSIDE } from '../protocol/guest-paths.ts'
 import type { Judged } from '../run/judge-refusal.ts'
 import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import { Command, type SandboxContext } from './command.ts'
-import { pathInside } from './exec-options.ts'
+import { pathInside, toBytes } from './exec-options.ts'
 import { SandboxError, type SandboxErrorCode } from './sandbox-error.ts'
 import { requestValue } from './supervisor-connection.ts'
 
@@ -111,13 +111,9 @@ export class SandboxFiles {
   async write(path: string, content: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
     checkValue('files.write()', 'the content', content, 'bytes')
     checkOptions('files.write()', options, { executable: 'boolean' })
-    const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content
     await this.#checkFirst('write', this.#path(path))
-    await this.#run(
-      { op: 'write', path: this.#path(path), executable: options.executable === true },
-      0,
-      bytes,
-    )
+    const order = { op: 'write', path: this.#path(path), executable: options.executable === true } as const
+    await this.#run(order, 0, toBytes(content))
   }
 
   /** A file, a link or an empty directory. */

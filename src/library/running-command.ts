@@ -42,15 +42,10 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
     maxOutput: number,
     start: (output: (stream: Stream, bytes: Uint8Array) => Promise<void> | undefined) => Promise<Command>,
   ): Promise<RunningCommand> {
-    const early: OutputPiece[] = []
-    let running: RunningCommand | undefined
-    const command = await start((stream, bytes) => {
-      if (running !== undefined) return running.#put(stream, bytes)
-      early.push({ stream, bytes: bytes.slice() })
-      return undefined
-    })
+    // The first output comes after the supervisor has read the order, so `running` is set by then.
+    let running: RunningCommand
+    const command = await start((stream, bytes) => running.#put(stream, bytes))
     running = new RunningCommand(command, maxOutput)
-    for (const { stream, bytes } of early) void running.#put(stream, bytes)
     return running
   }
 

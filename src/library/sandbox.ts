@@ -23,7 +23,6 @@ import {
 } from './exec-options.ts'
 import { SandboxFiles } from './files.ts'
 import { ForwardedPort, type ForwardOptions } from './forwarded-port.ts'
-import { OutputListener } from './output-listener.ts'
 import { PenProgram } from './pen-program.ts'
 import {
   type AllowOptions,
@@ -122,7 +121,7 @@ export class Sandbox implements AsyncDisposable {
       if (ask !== undefined) this.#events.emit('ask', ask)
       if (record.kind === 'run-end') this.#end()
     })
-    ownership?.attach({ data: () => undefined, closed: () => this.#end() })
+    void ownership?.closed().then(() => this.#end())
   }
 
   /** Starts the sandbox of a project. Joins a running one that has the same policy, or when no policy is given. */
@@ -136,11 +135,7 @@ export class Sandbox implements AsyncDisposable {
       ...(options.isolation !== undefined && { isolation: options.isolation }),
       ...(options.backend !== undefined && { backend: options.backend }),
     }
-    const answer = (await pen.ask('__start', {
-      policy,
-      offline: options.offline === true,
-      allowUserExpansion: false,
-    })) as StartAnswer
+    const answer = (await pen.ask('__start', { policy, offline: options.offline === true })) as StartAnswer
     if (!answer.ok) throw asSandboxError(asPenError(answer.error))
     // The sandbox ends with this program, also when the program is killed.
     const ownership = answer.started
@@ -154,7 +149,6 @@ export class Sandbox implements AsyncDisposable {
   async exec(command: CommandLine, options: ExecOptions = {}): Promise<ExecResult> {
     checkOptions('box.exec()', options, EXEC_SHAPE)
     const captured = captureStreams(maxOutputOf(options.maxOutput, this.#context.exec.maxOutput))
-    const listener = new OutputListener(options.onOutput)
     const timeoutMs = timeoutOf(options.timeout, this.#context.exec.timeout)
     const request = {
       ...options,
@@ -164,15 +158,23 @@ export class Sandbox implements AsyncDisposable {
         tooLongHint: 'use a shorter timeout, or raise exec.ceiling in the policy',
       }),
     }
+    const failures: unknown[] = []
+    const deliver = async (stream: 'stdout' | 'stderr', bytes: Uint8Array): Promise<void> => {
+      try {
+        await options.onOutput?.(stream, bytes)
+      } catch (error) {
+        failures.push(error)
+        running.kill()
+      }
+    }
     const running = await Command.begin(this.#context, request, (stream, bytes) => {
       captured[stream].push(bytes)
-      return listener.push(stream, bytes)
+      return options.onOutput === undefined || failures.length > 0 ? undefined : deliver(stream, bytes)
     })
-    void listener.failed.then(() => running.kill())
     if (options.stdin !== undefined) void running.write(toBytes(options.stdin))
     running.endInput()
     const end = await running.ended()
-    listener.throwIfFailed()
+    if (failures.length > 0) throw failures[0]
     return resultOf(end, captured, running.failure)
   }
 
