@@ -8,6 +8,10 @@ import type { MadeNamespace, StartOptions } from '../backend/backend.ts'
 import type { BuildNetwork } from '../backend/container/build-arguments.ts'
 import { startBuildContainer } from '../backend/container/build-container.ts'
 import type { Engine } from '../backend/container/engine/engine.ts'
+import { PenError } from '../base/error.ts'
+import { findTool } from '../base/find-tool.ts'
+import { missingTool } from '../base/missing-tool.ts'
+import { startProgram } from '../base/start-program.ts'
 import { deb822Sources, oneLineSources } from '../config/registries/apt-sources.ts'
 import { mirrorRule } from '../config/registries/mirror.ts'
 import { connectGateway, type Egress } from '../gateway/egress.ts'
@@ -16,7 +20,6 @@ import { type AllowRule, printRule } from '../policy/network/net-rule.ts'
 import { compileNetwork } from '../policy/network/network.ts'
 import type { NetworkPolicy, Policy } from '../policy/policy.ts'
 import type { Sourced } from '../policy/source.ts'
-import { holdNamespace } from './hold-namespace.ts'
 import { filesOf } from './inspect.ts'
 
 interface NetworkRequest {
@@ -92,14 +95,72 @@ async function openBuildNetwork(
   }
 }
 
+/**
+ * Prints its pid. For every line that it reads, and when pen is gone, it kills the other processes in its namespace. It uses
+ * only shell builtins, so that it is faster than the processes it kills can fork.
+ */
+const HOLD = `
+sweep() {
+  for again in 1 2 3; do
+    for process in /proc/[0-9]*; do
+      [ "$process/ns/net" -ef /proc/self/ns/net ] && [ "$process" != "/proc/$$" ] && kill -9 "\${process#/proc/}"
+    done
+  done
+}
+trap '' INT TERM HUP QUIT
+echo $$
+while read -r line; do sweep; done
+sweep
+`
+
+/** For podman: a process holds the namespace. Every process in it can be found and killed. */
 async function holdByProcess({ engine, hosts }: NetworkRequest): Promise<BuildNamespace> {
-  const { pid, userNamespace, endPrograms, release } = await holdNamespace(engine)
-  return {
-    network: { kind: 'namespace', pid, hosts },
-    place: { kind: 'of-process', pid, userNamespace },
-    endPrograms,
-    release,
+  const unshare = findTool('unshare')
+  if (unshare === undefined) throw missingTool('unshare', 'install util-linux')
+  // Without root, the namespace belongs to a user namespace of the engine.
+  const userNamespace = process.getuid?.() !== 0
+  const within = userNamespace ? [engine.program, ...engine.flags, 'unshare'] : []
+  const holder = startProgram([...within, unshare, '--net', '/bin/sh', '-c', HOLD], {
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'ignore',
+    cwd: '/',
+    env: { ...engine.env },
+  })
+  const release = async (): Promise<void> => {
+    await holder.stdin.end()
+    await holder.exited
   }
+  try {
+    const pid = await firstNumber(holder.stdout)
+    return {
+      network: { kind: 'namespace', pid, hosts },
+      place: { kind: 'of-process', pid, userNamespace },
+      endPrograms: () => {
+        holder.stdin.write('end\n')
+        void holder.stdin.flush()
+        return true
+      },
+      release,
+    }
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+async function firstNumber(stream: ReadableStream<Uint8Array>): Promise<number> {
+  let text = ''
+  for await (const chunk of stream) {
+    text += Buffer.from(chunk).toString('latin1')
+    const number = /^([1-9][0-9]*)\n/.exec(text)?.[1]
+    if (number !== undefined) return Number(number)
+    if (text.length > 64) break
+  }
+  throw new PenError('BACKEND', {
+    what: 'no network namespace could be made for the build',
+    hint: 'what this machine can do: pen doctor',
+  })
 }
 
 async function holdByContainer(

@@ -10,7 +10,7 @@ import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { readRegularFile } from '../base/regular-file.ts'
-import { type ArchivedFile, textFiles } from './archive.ts'
+import { sha256 } from '../base/sha256.ts'
 
 export interface ImageFacts {
   /** The image's `/etc/passwd`; empty if it is missing or not a plain file. */
@@ -30,7 +30,7 @@ export const localName = ({ name }: Pick<Engine, 'name'>, image: string): string
   name === 'podman' ? `localhost/${image}` : image
 
 /** What podman and Docker print for an unknown image. Any other error says nothing about the image. */
-const ABSENT = /\b(image not known|no such image)\b/i
+const UNKNOWN = /\b(image not known|no such image)\b/i
 /** Delays between retries: podman fails briefly while another process removes images from the same storage. */
 const PAUSES_MS = [100, 200, 400, 800] as const
 
@@ -39,15 +39,41 @@ export async function findImage(engine: Engine, name: string): Promise<string | 
   const look = () => tryEngine(engine, ['image', 'inspect', '--format', '{{.Id}}', name])
   let answer = await look()
   for (const pause of PAUSES_MS) {
-    if (answer.code === 0 || answer.ended === 'timeout' || ABSENT.test(answer.stderr)) break
+    if (answer.code === 0 || answer.ended === 'timeout' || UNKNOWN.test(answer.stderr)) break
     await new Promise(resolve => setTimeout(resolve, pause))
     answer = await look()
   }
   const id = answer.stdout.trim()
   if (answer.code === 0 && IMAGE_ID.test(id)) return id
-  if (answer.code !== 0 && ABSENT.test(answer.stderr)) return undefined
+  if (answer.code !== 0 && UNKNOWN.test(answer.stderr)) return undefined
   throw engineError(engine, answer)
 }
+
+/** In the cache: the engine has no image of that name, until one is built. */
+export const ABSENT = 'absent'
+
+/**
+ * The image that a name meant last, because an engine's answer takes longer than the rest of a start. An id names contents, so a
+ * stale entry never starts other contents. If the image is gone, the start fails and asks the engine again.
+ */
+export function cachedImageId(engine: Engine, name: string, cacheDir: string): string | undefined {
+  try {
+    const bytes = readRegularFile(idFile(engine, name, cacheDir), { maxBytes: 128, owner: 'self-or-root' })
+    const id = bytes?.toString('utf8') ?? ''
+    return id === ABSENT || IMAGE_ID.test(id) ? id : undefined
+  } catch {
+    return undefined // a damaged cache file: ask the engine again
+  }
+}
+
+export function cacheImageId(engine: Engine, name: string, id: string, cacheDir: string): void {
+  mkdirSync(`${cacheDir}/images/by-name`, { recursive: true, mode: 0o700 })
+  writeFileAtomically(idFile(engine, name, cacheDir), id)
+}
+
+/** The same name can mean another image in another storage. */
+const idFile = ({ name: engine, flags, env }: Engine, name: string, cacheDir: string): string =>
+  `${cacheDir}/images/by-name/${sha256(JSON.stringify([engine, flags, Object.entries(env), name]))}`
 
 /** Cached forever, because the content of an id never changes. */
 export async function imageFacts(engine: Engine, id: string, cacheDir: string): Promise<ImageFacts> {
@@ -128,6 +154,35 @@ async function copiedOut(engine: Engine, container: string, path: string): Promi
     })
   if (said.ended === 'exit' && NO_FILE.test(said.stderr)) return []
   throw engineError(engine, said)
+}
+
+interface ArchivedFile {
+  readonly name: string
+  readonly text: string
+}
+
+const BLOCK = 512
+
+/**
+ * The plain text files of a tar archive, up to the first error. The archive is hostile: it is read as text and never unpacked. Links,
+ * devices and long names are skipped.
+ */
+export function textFiles(archive: Buffer): ArchivedFile[] {
+  const found: ArchivedFile[] = []
+  for (let at = 0; at + BLOCK <= archive.length; ) {
+    const field = (from: number, to: number): string =>
+      archive.toString('latin1', at + from, at + to).replace(/[\0 ]+$/, '')
+    const octal = field(124, 136)
+    if (!/^[0-7]{1,11}$/.test(octal)) break
+    const begin = at + BLOCK
+    const end = begin + Number.parseInt(octal, 8)
+    if (end > archive.length) break
+    const text = archive.toString('utf8', begin, end)
+    if (['0', ''].includes(field(156, 157)) && !/[\0\ufffd]/.test(text))
+      found.push({ name: field(0, 100), text })
+    at = begin + Math.ceil((end - begin) / BLOCK) * BLOCK
+  }
+  return found
 }
 
 /** The name prefix of these containers. */
