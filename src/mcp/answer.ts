@@ -32,13 +32,7 @@ export const describeTool = (tool: Tool): ListedTool => ({
     properties: { error: ERROR, ...tool.output },
     additionalProperties: false,
   },
-  annotations: {
-    title: tool.title,
-    readOnlyHint: tool.effect.readOnly,
-    destructiveHint: tool.effect.destructive,
-    idempotentHint: tool.effect.idempotent,
-    openWorldHint: tool.effect.openWorld,
-  },
+  annotations: { title: tool.title, ...tool.effect },
 })
 
 export function answerOf({ texts, facts, failed = false, error }: ToolResult): CallToolResult {

@@ -2,6 +2,7 @@
  * The MCP server: tools for a model, all inside one sandbox. The first tool call starts the sandbox, so that the client is ready at
  * once and the model sees why a start fails. The sandbox ends with the client.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import {
   CallToolRequestSchema,
@@ -70,19 +71,9 @@ export async function serveMcp({ version, start }: McpOptions): Promise<void> {
 
 /** Answers the requests that came before the end of stdin. Calls that take too long are aborted and answered with an error. */
 async function lastAnswers(transport: LineTransport, ending: AbortController): Promise<void> {
-  await within(LAST_ANSWERS_MS, transport.idle())
+  await Promise.race([transport.idle(), sleep(LAST_ANSWERS_MS)])
   ending.abort(new SandboxError('ENDED', { what: 'the client closed the session before the call ended' }))
-  await within(LAST_ANSWERS_MS / 2, transport.idle())
-}
-
-function within(ms: number, done: Promise<void>): Promise<void> {
-  return new Promise(resolve => {
-    const timer = setTimeout(resolve, ms)
-    void done.then(() => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })
+  await Promise.race([transport.idle(), sleep(LAST_ANSWERS_MS / 2)])
 }
 
 /** Empty when the client has no roots or does not answer. The project is then that of the command line. */
@@ -96,33 +87,31 @@ async function rootsOf(server: Server): Promise<readonly string[]> {
   }
 }
 
+type Arguments = Readonly<Record<string, unknown>>
+
 /** Errors become results, because a model can act on them. */
-async function use(
-  box: LazySandbox,
-  name: string,
-  args: Readonly<Record<string, unknown>>,
-  call: Call,
-): Promise<ToolResult> {
-  try {
-    const tool = TOOLS.find(one => one.name === name)
-    if (tool === undefined)
-      throw new SandboxError('USAGE', {
-        what: `unknown tool "${name}"`,
-        hint: `the tools are ${TOOLS.map(one => one.name).join(', ')}`,
-      })
-    const checked = checkArguments(tool, args)
-    call.report('starting the sandbox')
-    const started = await box.get()
-    call.report('running')
-    const result = await Promise.race([tool.run(started, checked, call), aborted(call.signal)])
-    if (result.error?.code === 'ENDED' && !call.signal.aborted) box.forget()
-    return result.error === undefined ? result : { ...result, error: failureOf(result.error) }
-  } catch (thrown) {
-    const error = failureOf(thrown)
-    // A killed supervisor sends no event. Forget the sandbox, so that the next call starts another.
-    if (error.code === 'ENDED' && !call.signal.aborted) box.forget()
-    return { texts: [], facts: {}, error }
-  }
+async function use(box: LazySandbox, name: string, args: Arguments, call: Call): Promise<ToolResult> {
+  const result = await run(box, name, args, call).catch(
+    (thrown: unknown): ToolResult => ({ texts: [], facts: {}, error: failureOf(thrown) }),
+  )
+  if (result.error === undefined) return result
+  // A killed supervisor sends no event. Forget the sandbox, so that the next call starts another.
+  if (result.error.code === 'ENDED' && !call.signal.aborted) box.forget()
+  return { ...result, error: failureOf(result.error) }
+}
+
+async function run(box: LazySandbox, name: string, args: Arguments, call: Call): Promise<ToolResult> {
+  const tool = TOOLS.find(one => one.name === name)
+  if (tool === undefined)
+    throw new SandboxError('USAGE', {
+      what: `unknown tool "${name}"`,
+      hint: `the tools are ${TOOLS.map(one => one.name).join(', ')}`,
+    })
+  const checked = checkArguments(tool, args)
+  call.report('starting the sandbox')
+  const started = await box.get()
+  call.report('running')
+  return await Promise.race([tool.run(started, checked, call), aborted(call.signal)])
 }
 
 /** Rejects on abort, so that a call that does not end is still answered. */

@@ -1,4 +1,5 @@
 /** The type of a tool, and the check of its arguments. Arguments come from a model, so each is checked before use. */
+import type { ToolAnnotations } from '@modelcontextprotocol/sdk/types.js'
 import type { Sandbox } from '../library/sandbox.ts'
 import { SandboxError } from '../library/sandbox-error.ts'
 
@@ -26,20 +27,13 @@ export interface ToolResult {
   readonly error?: SandboxError
 }
 
-/** For clients that ask the user before a tool call: see annotations in the protocol. */
-interface Effect {
-  /** Changes nothing. */
-  readonly readOnly: boolean
-  /** May overwrite or delete. */
-  readonly destructive: boolean
-  /** A second identical call changes nothing more. */
-  readonly idempotent: boolean
-  /** May reach the network, as far as the policy allows. */
-  readonly openWorld: boolean
+export const READS: ToolAnnotations = {
+  readOnlyHint: true,
+  destructiveHint: false,
+  idempotentHint: true,
+  openWorldHint: false,
 }
-
-export const READS: Effect = { readOnly: true, destructive: false, idempotent: true, openWorld: false }
-export const WRITES: Effect = { readOnly: false, destructive: true, idempotent: true, openWorld: false }
+export const WRITES: ToolAnnotations = { ...READS, readOnlyHint: false, destructiveHint: true }
 
 /** One call of a tool. */
 export interface Call {
@@ -58,7 +52,8 @@ export interface Tool {
   readonly exactlyOneOf?: readonly string[]
   /** JSON Schema of the facts, by key. A failed call has `error`, and perhaps the output before it. */
   readonly output: Readonly<Record<string, object>>
-  readonly effect: Effect
+  /** For clients that ask the user before a tool call. */
+  readonly effect: ToolAnnotations
   run(box: Sandbox, args: Arguments, call: Call): Promise<ToolResult>
 }
 
