@@ -7,7 +7,6 @@
  */
 import { ERROR_CODES, type ErrorCode, knownError, PenError, showPlace } from '../base/error.ts'
 import type { PortPair } from '../gateway/forward/forward.ts'
-import type { Port } from '../policy/network/port.ts'
 import { encodeFrame, FrameDecoder, protocolError } from '../protocol/frame.ts'
 
 /**
@@ -70,8 +69,6 @@ export type Answer =
 export const CHANNEL = 1
 
 const KIND = { request: 32, answer: 33 } as const
-const PLAIN: readonly PlainRequest[] = ['ping', 'status', 'stats', 'order', 'own', 'stop', 'pause']
-const ACCESSES: readonly JudgedAccess[] = ['read', 'write', 'list', 'exec']
 const HEADER = 9
 const MAX_PATH = 4096
 export const MAX_TARGET_LENGTH = 300
@@ -144,64 +141,58 @@ function exactly(value: Record<string, unknown>, ...keys: readonly string[]): vo
     throw protocolError('a message with unexpected keys')
 }
 
+type Test = (value: unknown) => boolean
+
+const isNumber = (value: unknown, least: number, most: number): boolean =>
+  typeof value === 'number' && value >= least && value <= most
+
+const isInteger = (value: unknown, least: number, most: number): boolean =>
+  Number.isInteger(value) && isNumber(value, least, most)
+
+const isText = (value: unknown, maxLength: number): boolean =>
+  typeof value === 'string' && value.length <= maxLength && !value.includes('\0')
+
+const isPort: Test = value => isInteger(value, 1, 65_535)
+
+const isPortPair: Test = value => {
+  if (typeof value !== 'object' || value === null || Object.keys(value).length !== 2) return false
+  const { guest, host } = value as Record<string, unknown>
+  return isPort(guest) && (host === 0 || isPort(host))
+}
+
+/** Every request, with a test for each of its other keys. */
+const REQUESTS: Readonly<Record<Request['want'], Readonly<Record<string, Test>>>> = {
+  ping: {},
+  status: {},
+  stats: {},
+  order: {},
+  own: {},
+  stop: {},
+  pause: {},
+  exec: { timeoutMs: value => value === null || isInteger(value, 1, MAX_TIMER_MS) },
+  judge: {
+    access: value => ['read', 'write', 'list', 'exec'].some(access => access === value),
+    path: value => isText(value, MAX_PATH),
+  },
+  ask: {
+    target: value => isText(value, MAX_TARGET_LENGTH),
+    waitMs: value => isNumber(value, 0, MAX_ASK_MS),
+  },
+  refused: { since: value => Number.isSafeInteger(value) },
+  forward: {
+    ports: value => Array.isArray(value) && isInteger(value.length, 1, MAX_PORTS) && value.every(isPortPair),
+  },
+}
+
 function readRequest(value: Record<string, unknown>): Request {
   const { want } = value
-  if (want === 'exec') {
-    exactly(value, 'want', 'timeoutMs')
-    const { timeoutMs } = value
-    if (timeoutMs === null) return { want, timeoutMs }
-    if (typeof timeoutMs !== 'number' || !Number.isInteger(timeoutMs)) throw protocolError('an invalid time')
-    if (timeoutMs < 1 || timeoutMs > MAX_TIMER_MS) throw protocolError('a time out of bounds')
-    return { want, timeoutMs }
-  }
-  if (want === 'judge') {
-    exactly(value, 'want', 'access', 'path')
-    const access = ACCESSES.find(one => one === value['access'])
-    const { path } = value
-    if (access === undefined) throw protocolError('an unknown access')
-    if (typeof path !== 'string' || path.length > MAX_PATH || path.includes('\0'))
-      throw protocolError('an invalid path')
-    return { want, access, path }
-  }
-  if (want === 'ask') {
-    exactly(value, 'want', 'target', 'waitMs')
-    const { target, waitMs } = value
-    if (typeof target !== 'string' || target.length > MAX_TARGET_LENGTH)
-      throw protocolError('an invalid host')
-    if (typeof waitMs !== 'number' || !(waitMs >= 0) || waitMs > MAX_ASK_MS)
-      throw protocolError('a time out of bounds')
-    return { want, target, waitMs }
-  }
-  if (want === 'forward') {
-    exactly(value, 'want', 'ports')
-    const { ports } = value
-    if (!Array.isArray(ports) || ports.length < 1 || ports.length > MAX_PORTS)
-      throw protocolError('an invalid list of ports')
-    return { want, ports: ports.map(readPorts) }
-  }
-  if (want === 'refused') {
-    exactly(value, 'want', 'since')
-    const { since } = value
-    if (!Number.isSafeInteger(since)) throw protocolError('an invalid record number')
-    return { want, since: Number(since) }
-  }
-  exactly(value, 'want')
-  const plain = PLAIN.find(one => one === want)
-  if (plain !== undefined) return { want: plain }
-  throw protocolError('an unknown request')
+  if (typeof want !== 'string' || !Object.hasOwn(REQUESTS, want)) throw protocolError('an unknown request')
+  const tests = REQUESTS[want as Request['want']]
+  exactly(value, 'want', ...Object.keys(tests))
+  for (const [key, isValid] of Object.entries(tests))
+    if (!isValid(value[key])) throw protocolError(`an invalid ${key}`)
+  return value as Request
 }
-
-function readPorts(value: unknown): PortPair {
-  if (typeof value !== 'object' || value === null) throw protocolError('an invalid list of ports')
-  const pair = value as Record<string, unknown>
-  exactly(pair, 'guest', 'host')
-  const { guest, host } = pair
-  if (!isPort(guest) || !(host === 0 || isPort(host))) throw protocolError('an invalid port')
-  return { guest, host }
-}
-
-const isPort = (value: unknown): value is Port =>
-  Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 65_535
 
 function readAnswer(value: Record<string, unknown>): Answer {
   if (value['ok'] === true) {

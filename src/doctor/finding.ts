@@ -1,5 +1,5 @@
 /** A check of the doctor: its input and its result. */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { capture } from '../base/spawn.ts'
 import type { Project } from '../config/project.ts'
@@ -77,6 +77,15 @@ export function messageOf(error: unknown): string {
 
 export const hintOf = (error: unknown): string | undefined =>
   error instanceof PenError ? error.hint : undefined
+
+/** Empty if the file cannot be read. */
+export function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
 
 /** Container engines create these files. */
 export const isInContainer = (): boolean => existsSync('/.dockerenv') || existsSync('/run/.containerenv')

@@ -1,10 +1,10 @@
 /** Checks the host's name servers, which look up allowed names. */
 import { createSocket } from 'node:dgram'
-import { readFileSync, readlinkSync } from 'node:fs'
+import { readlinkSync } from 'node:fs'
 import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import { allPids, descriptorsOf } from '../base/kernel/processes.ts'
 import { isIPv6, parseAddress } from '../policy/network/address.ts'
-import { ok, type Result, weak } from './finding.ts'
+import { ok, type Result, textOf, weak } from './finding.ts'
 
 /** A reserved name: a server answers that it does not exist, without asking another server. */
 const NAME = 'pen.invalid'
@@ -135,13 +135,4 @@ function socketsOf(pid: number): string[] {
       return []
     }
   })
-}
-
-/** Empty if the file is missing. */
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
 }

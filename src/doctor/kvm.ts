@@ -1,9 +1,9 @@
 /** Checks KVM by running a tiny guest. pen uses no virtual machines yet, so a failure is only weak. */
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { ownProgram } from '../base/own-program.ts'
 import { capture } from '../base/spawn.ts'
 import type { Distribution } from './distribution.ts'
-import { isInContainer, type Machine, ok, type Result, weak } from './finding.ts'
+import { isInContainer, type Machine, ok, type Result, textOf, weak } from './finding.ts'
 import { GUEST_MODE, KVM, type Trial } from './guest.ts'
 
 const UNUSED = 'only virtual machines need KVM, and pen uses none yet'
@@ -109,7 +109,7 @@ const runThem = ({ features }: HostFacts): string =>
 function hostFacts(): HostFacts {
   return {
     arch: process.arch,
-    features: new Set(/^flags\s*:(.*)$/m.exec(read('/proc/cpuinfo'))?.[1]?.split(' ')),
+    features: new Set(/^flags\s*:(.*)$/m.exec(textOf('/proc/cpuinfo'))?.[1]?.split(' ')),
     isContainer: isInContainer(),
     group: groupOf(KVM),
     uid: process.getuid?.(),
@@ -121,13 +121,5 @@ function groupOf(device: string): string | undefined {
   const found = statSync(device, { throwIfNoEntry: false })
   if (found === undefined || found.gid === 0 || (found.mode & 0o060) !== 0o060) return undefined
   const line = new RegExp(`^([a-z_][a-z0-9_-]*):[^:]*:${found.gid}:`, 'm')
-  return line.exec(read('/etc/group'))?.[1]
-}
-
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'latin1')
-  } catch {
-    return ''
-  }
+  return line.exec(textOf('/etc/group'))?.[1]
 }

@@ -4,10 +4,10 @@
  * some engines follow them on the host. Denied files are skipped, because everything in an image is readable in the sandbox.
  */
 import {
+  chmodSync,
   closeSync,
   constants,
   copyFileSync,
-  fchmodSync,
   fstatSync,
   mkdirSync,
   openSync,
@@ -38,19 +38,10 @@ interface CopiedContext {
 /** `to` must be an empty directory of pen's. */
 export function copyContext(policy: Policy, from: string, to: string): CopiedContext {
   if (!isWithin(from, policy.workspace))
-    throw new PenError('CONFIG_VALUE', {
-      what: `the build context ${from} is outside of the project`,
-      at: 'image.context',
-      hint: 'name a directory of the project',
-    })
+    throw refused(`${from} is outside of the project`, 'name a directory of the project')
   const copy = new ContextCopy(policy)
   const root = open(from)
-  if (root === undefined)
-    throw new PenError('CONFIG_VALUE', {
-      what: `the build context ${from} is not a directory`,
-      at: 'image.context',
-      hint: 'name a directory of the project',
-    })
+  if (root === undefined) throw refused(`${from} is not a directory`, 'name a directory of the project')
   try {
     copy.directory(root, from, to, 0)
   } finally {
@@ -131,12 +122,7 @@ class ContextCopy implements CopiedContext {
       this.bytes += stats.size
       if (this.bytes > MAX_BYTES) throw tooMuch('is larger than 4 GiB')
       copyFileSync(itself(fd), to, constants.COPYFILE_FICLONE)
-      const copied = openSync(to, O_RDONLY)
-      try {
-        fchmodSync(copied, (stats.mode & 0o111) === 0 ? 0o644 : 0o755)
-      } finally {
-        closeSync(copied)
-      }
+      chmodSync(to, (stats.mode & 0o111) === 0 ? 0o644 : 0o755)
     } finally {
       closeSync(fd)
     }
@@ -165,9 +151,7 @@ export function staysWithin(target: string, depth: number): boolean {
   return up.split('/').filter(part => part === '..').length <= depth
 }
 
-const tooMuch = (what: string): PenError =>
-  new PenError('CONFIG_VALUE', {
-    what: `the build context ${what}`,
-    at: 'image.context',
-    hint: 'name a smaller directory of the project',
-  })
+const refused = (what: string, hint: string): PenError =>
+  new PenError('CONFIG_VALUE', { what: `the build context ${what}`, at: 'image.context', hint })
+
+const tooMuch = (what: string): PenError => refused(what, 'name a smaller directory of the project')

@@ -49,15 +49,13 @@ export function watchBuild(bounds: BuildLimits, client: number, end: () => void)
   const disk = new DiskWatch([{ limit: 'disk', bound: limits.disk, trees }], reach)
   const look = async (): Promise<void> => {
     const steps = await stepsOf(bounds, client)
-    const tasks = steps.reduce((sum, { threads }) => sum + threads, 0)
-    if (tasks > limits.pids)
-      return reach({ limit: 'pids', what: 'killed', used: tasks, bound: limits.pids, amount: 1 })
-    const used = held.includes('memory') ? 0 : memoryOfAll(steps)
-    if (used > limits.memory)
-      return reach({ limit: 'memory', what: 'killed', used, bound: limits.memory, amount: 1 })
-    const ms = performance.now() - began
-    if (ms > limits.wall)
-      return reach({ limit: 'wall', what: 'killed', used: ms, bound: limits.wall, amount: 1 })
+    const usage = [
+      ['pids', steps.reduce((sum, { threads }) => sum + threads, 0)],
+      ['memory', held.includes('memory') ? 0 : memoryOfAll(steps)],
+      ['wall', performance.now() - began],
+    ] as const
+    for (const [limit, used] of usage)
+      if (used > limits[limit]) return reach({ limit, what: 'killed', used, bound: limits[limit], amount: 1 })
     await disk.look(client)
   }
   const again = async (): Promise<void> => {

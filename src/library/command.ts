@@ -36,7 +36,7 @@ const LAST_RECORD_MS = 5000
 
 export class Command {
   readonly #context: SandboxContext
-  readonly #execution: Execution
+  readonly execution: Execution
   readonly #started: Started
   readonly #began = performance.now()
   readonly #signal: AbortSignal | undefined
@@ -55,7 +55,7 @@ export class Command {
     signal: AbortSignal | undefined,
   ) {
     this.#context = context
-    this.#execution = execution
+    this.execution = execution
     this.#started = started
     this.#signal = signal
     this.#signal?.addEventListener('abort', this.#onAbort, { once: true })
@@ -80,32 +80,16 @@ export class Command {
     return command
   }
 
-  write(bytes: Uint8Array): Promise<void> {
-    return this.#execution.write(bytes)
-  }
-
-  endInput(): void {
-    this.#execution.endInput()
-  }
-
-  sendSignal(name: NodeJS.Signals): void {
-    this.#execution.signal(name)
-  }
-
-  kill(): void {
-    this.#execution.kill()
-  }
-
   /** Resolves after the last byte of output. */
   async ended(): Promise<CommandEnd> {
     try {
-      return await this.#outcome(await this.#execution.ended)
+      return await this.#outcome(await this.execution.ended)
     } finally {
       this.#signal?.removeEventListener('abort', this.#onAbort)
     }
   }
 
-  readonly #onAbort = (): void => this.#execution.kill()
+  readonly #onAbort = (): void => this.execution.kill()
 
   async #outcome(ending: ExecEnding): Promise<CommandEnd> {
     if (this.#signal?.aborted === true) throw this.#signal.reason

@@ -176,8 +176,8 @@ export class SandboxFiles {
         size += bytes.length
       }
     })
-    if (input !== undefined) await command.write(input)
-    command.endInput()
+    if (input !== undefined) await command.execution.write(input)
+    command.execution.endInput()
     const { exitCode, timedOut } = await command.ended()
     if (exitCode === EXIT.ok) return Buffer.concat(out)
     if (timedOut)

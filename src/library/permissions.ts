@@ -4,7 +4,6 @@ import { MAX_ASK_MS, MAX_TARGET_LENGTH } from '../control/messages.ts'
 import type { UserAnswer } from '../gateway/ask-user.ts'
 import type { Judged } from '../run/judge-refusal.ts'
 import type { SandboxStatus } from '../run/status.ts'
-import type { AuditTail } from './audit-tail.ts'
 import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import type { SandboxContext } from './command.ts'
 import { pathInside } from './exec-options.ts'
@@ -72,16 +71,14 @@ interface GrantList {
 /** @internal */
 export class Permissions {
   readonly #pen: PenProgram
-  readonly #tail: AuditTail
+  readonly #context: SandboxContext
   readonly #status: SandboxStatus
-  readonly #stateDir: string
   #list: Promise<GrantList> | undefined
 
-  constructor(pen: PenProgram, { tail, stateDir }: SandboxContext, status: SandboxStatus) {
+  constructor(pen: PenProgram, context: SandboxContext, status: SandboxStatus) {
     this.#pen = pen
-    this.#tail = tail
+    this.#context = context
     this.#status = status
-    this.#stateDir = stateDir
   }
 
   /** Returns when the rule is in force. */
@@ -96,9 +93,10 @@ export class Permissions {
       })
     if (target.startsWith('-'))
       throw usage(`"${target}" is not a host`, 'expected host:port, such as registry.example.com:443')
-    const mark = this.#tail.mark()
+    const { tail } = this.#context
+    const mark = tail.mark()
     await this.#pen.verb([verb, target, ...lifetimeFlags(options)])
-    const seen = await this.#tail.until(
+    const seen = await tail.until(
       mark,
       ({ kind }) => kind === 'policy-changed' || kind === 'policy-edit-refused',
       IN_FORCE_MS,
@@ -145,7 +143,11 @@ export class Permissions {
   async #requestHost(target: string, waitMs: number): Promise<PermissionAnswer> {
     if (target.length > MAX_TARGET_LENGTH)
       throw usage('the host is too long', 'expected host:port, such as registry.example.com:443')
-    const answer = (await requestValue(this.#stateDir, { want: 'ask', target, waitMs }, waitMs)) as UserAnswer
+    const answer = (await requestValue(
+      this.#context.stateDir,
+      { want: 'ask', target, waitMs },
+      waitMs,
+    )) as UserAnswer
     if (answer.allowed) return GRANTED
     return { granted: false, permission: answer.fix, why: answer.why }
   }
@@ -157,7 +159,11 @@ export class Permissions {
     signal: AbortSignal | undefined,
   ): Promise<PermissionAnswer> {
     const access = write ? 'write' : 'read'
-    const judged = (await requestValue(this.#stateDir, { want: 'judge', access, path })) as Judged | null
+    const judged = (await requestValue(this.#context.stateDir, {
+      want: 'judge',
+      access,
+      path,
+    })) as Judged | null
     if (judged === null) return GRANTED
     for (const deadline = performance.now() + waitMs; ; ) {
       if (await this.#isGranted(path, write)) return GRANTED

@@ -55,9 +55,9 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
     this.#queue = new PieceQueue(maxOutput)
     this.#captured = captureStreams(maxOutput)
     this.stdin = new Writable({
-      write: (chunk: Uint8Array, _, done) => void command.write(chunk).then(() => done(), done),
+      write: (chunk: Uint8Array, _, done) => void command.execution.write(chunk).then(() => done(), done),
       final: done => {
-        command.endInput()
+        command.execution.endInput()
         done()
       },
     })
@@ -79,7 +79,7 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
   /** Resolves when there is room for more input. */
   write(data: string | Uint8Array): Promise<void> {
     checkValue('write()', 'the data', data, 'bytes')
-    return this.#command.write(toBytes(data))
+    return this.#command.execution.write(toBytes(data))
   }
 
   endInput(): void {
@@ -90,13 +90,13 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
   signal(name: NodeJS.Signals): void {
     if (!isForwardable(name))
       throw usage(`"${String(name)}" is not a signal that pen forwards`, 'use SIGTERM, SIGINT or SIGHUP')
-    this.#command.sendSignal(name)
+    this.#command.execution.signal(name)
   }
 
   /** Sends the signal to the process group. Without one, kills every process that the command started. False after the end. */
   kill(signal: NodeJS.Signals = 'SIGKILL'): boolean {
     if (signal !== 'SIGKILL') this.signal(signal)
-    else this.#command.kill()
+    else this.#command.execution.kill()
     return !this.#isOver
   }
 

@@ -164,15 +164,15 @@ export class Sandbox implements AsyncDisposable {
         await options.onOutput?.(stream, bytes)
       } catch (error) {
         failures.push(error)
-        running.kill()
+        running.execution.kill()
       }
     }
     const running = await Command.begin(this.#context, request, (stream, bytes) => {
       captured[stream].push(bytes)
       return options.onOutput === undefined || failures.length > 0 ? undefined : deliver(stream, bytes)
     })
-    if (options.stdin !== undefined) void running.write(toBytes(options.stdin))
-    running.endInput()
+    if (options.stdin !== undefined) void running.execution.write(toBytes(options.stdin))
+    running.execution.endInput()
     const end = await running.ended()
     if (failures.length > 0) throw failures[0]
     return resultOf(end, captured, running.failure)

@@ -96,17 +96,11 @@ const invalid = (tool: Tool, what: string): SandboxError =>
     hint: `the arguments are ${Object.keys(tool.properties).join(', ')}`,
   })
 
-export const text = (args: Arguments, name: string): string | undefined => {
-  const value = args[name]
-  return typeof value === 'string' ? value : undefined
-}
+export const text = (args: Arguments, name: string): string | undefined =>
+  typeof args[name] === 'string' ? args[name] : undefined
 
-export const number = (args: Arguments, name: string): number | undefined => {
-  const value = args[name]
-  return typeof value === 'number' ? value : undefined
-}
+export const number = (args: Arguments, name: string): number | undefined =>
+  typeof args[name] === 'number' ? args[name] : undefined
 
-export const strings = (args: Arguments, name: string): readonly string[] | undefined => {
-  const value = args[name]
-  return Array.isArray(value) ? (value as readonly string[]) : undefined
-}
+export const strings = (args: Arguments, name: string): readonly string[] | undefined =>
+  typeof args[name] === 'object' ? args[name] : undefined
