@@ -8,6 +8,7 @@ import {
   CallToolRequestSchema,
   type CallToolResult,
   ListToolsRequestSchema,
+  type ProgressNotification,
   type ProgressToken,
   RootsListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
@@ -29,6 +30,7 @@ const INSTRUCTIONS =
 /** Shorter than clients wait before they kill a server whose stdin they closed. */
 const LAST_ANSWERS_MS = 1000
 const ROOTS_MS = 5000
+const PROGRESS_MS = 2000
 
 export interface McpOptions {
   readonly version: string
@@ -45,15 +47,12 @@ export async function serveMcp({ version, start }: McpOptions): Promise<void> {
   const ending = new AbortController()
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: TOOLS.map(describeTool) }))
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra): Promise<CallToolResult> => {
-    const progress = new Progress(params._meta?.progressToken, extra.sendNotification)
+    const { report, end } = startProgress(params._meta?.progressToken, extra.sendNotification)
     const signal = AbortSignal.any([extra.signal, ending.signal])
-    const report = (message: string): void => {
-      progress.message = message
-    }
     try {
       return answerOf(await use(box, params.name, params.arguments ?? {}, { signal, report }))
     } finally {
-      progress.end()
+      end()
     }
   })
   server.setNotificationHandler(RootsListChangedNotificationSchema, () => box.reconsider())
@@ -122,32 +121,24 @@ const aborted = (signal: AbortSignal): Promise<never> =>
     else signal.addEventListener('abort', fail, { once: true })
   })
 
-const PROGRESS_MS = 2000
+type Notify = (notification: ProgressNotification) => Promise<void>
 
-interface ProgressNotification {
-  readonly method: 'notifications/progress'
-  readonly params: { progressToken: ProgressToken; progress: number; message: string }
-}
-
-/** Sends progress to a client that asked for it. Some clients abort a call that is silent. */
-class Progress {
-  message = 'starting'
-  readonly #timer: ReturnType<typeof setInterval> | undefined
-  readonly #began = performance.now()
-
-  /** Without a token the client wants no progress. */
-  constructor(token: ProgressToken | undefined, send: (notification: ProgressNotification) => Promise<void>) {
-    if (token === undefined) return
-    this.#timer = setInterval(() => {
-      const seconds = Math.round((performance.now() - this.#began) / 100) / 10
-      const params = { progressToken: token, progress: seconds, message: `${this.message} (${seconds} s)` }
-      // The transport notices a client that has gone.
-      send({ method: 'notifications/progress', params }).catch(() => undefined)
-    }, PROGRESS_MS)
+/** Sends progress to a client that asked for it by a token. Some clients abort a call that is silent. */
+function startProgress(progressToken: ProgressToken | undefined, send: Notify) {
+  let message = 'starting'
+  const began = performance.now()
+  const notify = (token: ProgressToken): void => {
+    const progress = Math.round((performance.now() - began) / 100) / 10
+    const params = { progressToken: token, progress, message: `${message} (${progress} s)` }
+    // The transport notices a client that has gone.
+    send({ method: 'notifications/progress', params }).catch(() => undefined)
   }
-
-  /** Call before the answer: the protocol allows no progress after it. */
-  end(): void {
-    clearInterval(this.#timer)
+  const timer = progressToken === undefined ? undefined : setInterval(notify, PROGRESS_MS, progressToken)
+  return {
+    report: (text: string): void => {
+      message = text
+    },
+    /** Call before the answer: the protocol allows no progress after it. */
+    end: (): void => clearInterval(timer),
   }
 }
