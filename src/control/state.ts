@@ -24,7 +24,6 @@ export const statePaths = (stateDir: string) => ({
 /** Written when the sandbox is ready, removed when it ends. It is only for display: decisions use the lock. */
 export interface SupervisorRecord {
   readonly pid: number
-  readonly startTime: string
   readonly run: string
   readonly workspace: string
   readonly backend: string
@@ -121,7 +120,7 @@ export function writeRecord(stateDir: string, record: SupervisorRecord): void {
   })
 }
 
-const STRING_FIELDS = ['startTime', 'run', 'workspace', 'backend', 'isolation', 'since'] as const
+const STRING_FIELDS = ['run', 'workspace', 'backend', 'isolation', 'since'] as const
 
 /** Undefined also for a damaged record and for one of another version of pen. */
 export function readRecord(stateDir: string): SupervisorRecord | undefined {

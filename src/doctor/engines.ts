@@ -1,7 +1,7 @@
 /** Installed container engines, runtimes and virtual machines: version, known escapes, and whether they work. */
 import { existsSync } from 'node:fs'
 import { refuseForeign } from '../backend/container/backends.ts'
-import { findEngine } from '../backend/container/engine/engine.ts'
+import { requireEngine } from '../backend/container/engine/engine.ts'
 import { type EngineFacts, engineFacts } from '../backend/container/engine/engine-facts.ts'
 import { tryPodman } from '../backend/container/engine/trial.ts'
 import { findTool } from '../base/find-tool.ts'
@@ -90,8 +90,7 @@ const and = (first: string, second: string | undefined): string =>
 async function checkPodman(scratch: string, distribution: Distribution): Promise<readonly Result[]> {
   const id = 'container-podman'
   try {
-    const engine = findEngine('podman')
-    if (engine === undefined) return []
+    const engine = requireEngine('podman')
     const facts = await engineFacts(engine, undefined)
     const { runtime } = await tryPodman(engine, facts, scratch)
     const how = facts.rootless ? 'without root' : 'as root'
@@ -132,11 +131,10 @@ export function judgeStorage(
 /** Only for root: without root, pen refuses gVisor. */
 async function checkGvisor(scratch: string): Promise<readonly Result[]> {
   const id = 'container-gvisor'
-  const engine = findEngine('podman')
-  if (engine === undefined) return []
   const started = 'podman starts a container on gVisor'
   let isStarted: boolean = false
   try {
+    const engine = requireEngine('podman')
     const facts = await engineFacts(engine, undefined)
     await tryPodman(engine, facts, scratch, { tool: 'true', words: [], gvisor: true })
     isStarted = true
@@ -153,9 +151,7 @@ async function checkGvisor(scratch: string): Promise<readonly Result[]> {
 async function checkDocker(distribution: Distribution): Promise<readonly Result[]> {
   const id = 'container-docker'
   try {
-    const engine = findEngine('docker')
-    if (engine === undefined) return []
-    const facts = await engineFacts(engine, undefined)
+    const facts = await engineFacts(requireEngine('docker'), undefined)
     refuseForeign(facts)
     const answers = `the Docker daemon ${facts.version} answers, with the runtime ${facts.runtime}`
     // A user who can start Docker containers has the power of root.

@@ -28,8 +28,6 @@ const MAX_BYTES = 4 * 2 ** 30
 const MAX_DEPTH = 128
 
 interface CopiedContext {
-  readonly files: number
-  readonly bytes: number
   /** The skipped paths, relative to the project. */
   readonly denied: readonly string[]
   readonly outsideLinks: readonly string[]
@@ -60,8 +58,8 @@ function open(path: string | Buffer): number | undefined {
 }
 
 class ContextCopy implements CopiedContext {
-  files = 0
-  bytes = 0
+  #files = 0
+  #bytes = 0
   readonly denied: string[] = []
   readonly outsideLinks: string[] = []
   readonly #policy: Policy
@@ -75,8 +73,8 @@ class ContextCopy implements CopiedContext {
     if (depth > MAX_DEPTH) throw tooMuch(`is deeper than ${MAX_DEPTH} directories`)
     for (const entry of readdirSync(itself(fd), { withFileTypes: true })) {
       const place = `${path}/${entry.name}`
-      this.files += 1
-      if (this.files > MAX_FILES) throw tooMuch(`has more than ${MAX_FILES} files`)
+      this.#files += 1
+      if (this.#files > MAX_FILES) throw tooMuch(`has more than ${MAX_FILES} files`)
       if (!this.#mayRead(place)) {
         this.#leaveOut(this.denied, place)
         continue
@@ -119,8 +117,8 @@ class ContextCopy implements CopiedContext {
     try {
       const stats = fstatSync(fd)
       if (!stats.isFile()) return
-      this.bytes += stats.size
-      if (this.bytes > MAX_BYTES) throw tooMuch('is larger than 4 GiB')
+      this.#bytes += stats.size
+      if (this.#bytes > MAX_BYTES) throw tooMuch('is larger than 4 GiB')
       copyFileSync(itself(fd), to, constants.COPYFILE_FICLONE)
       chmodSync(to, (stats.mode & 0o111) === 0 ? 0o644 : 0o755)
     } finally {

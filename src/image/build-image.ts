@@ -144,7 +144,6 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       log: `${project.stateDir}/${BUILD_LOG}`,
       show: options.show,
       endPrograms,
-      endsByItself: network.kind === 'namespace',
       bounds: { limits: policy.limits, held: facts.held, engine, storage: facts.storage, network },
     })
     if (hit !== undefined)

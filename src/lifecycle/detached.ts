@@ -9,7 +9,6 @@ import { newRunId } from '../audit/segment-name.ts'
 import { HeadStart } from '../backend/container/head-start.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { putInPlaceOf } from '../base/kernel/descriptor.ts'
-import { startTimeOf } from '../base/kernel/processes.ts'
 import { showPhases } from '../base/phases.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Lock } from '../config/lock.ts'
@@ -129,7 +128,6 @@ async function serve(
   const server = new ControlServer({ ...sandbox, since })
   writeRecord(project.stateDir, {
     pid: process.pid,
-    startTime: startTimeOf(process.pid) ?? '0',
     run: serving.audit.run,
     workspace: plan.workspace,
     backend: plan.backend,

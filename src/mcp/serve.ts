@@ -14,13 +14,20 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import type { StartOptions } from '../library/sandbox.ts'
 import { SandboxError } from '../library/sandbox-error.ts'
-import { answerOf, describeTool, failureOf } from './answer.ts'
 import { fileTools } from './file-tools.ts'
 import { LazySandbox } from './lazy-sandbox.ts'
 import { LineTransport } from './line-transport.ts'
 import { permissionTool } from './permission-tool.ts'
 import { runTool } from './run-tool.ts'
-import { type Call, checkArguments, type Tool, type ToolResult } from './tool.ts'
+import {
+  answerOf,
+  type Call,
+  checkArguments,
+  describeTool,
+  failureOf,
+  type Tool,
+  type ToolResult,
+} from './tool.ts'
 
 export const TOOLS: readonly Tool[] = [runTool, ...fileTools, permissionTool]
 
