@@ -52,12 +52,11 @@ export function judgeKvm(tried: Trial | undefined, around: HostFacts, system: Di
   return weak(what, UNUSED, fix)
 }
 
-interface Trouble {
-  readonly what: string
-  readonly fix: string
-}
-
-function trouble(tried: Trial | undefined, around: HostFacts, system: Distribution): Trouble {
+function trouble(
+  tried: Trial | undefined,
+  around: HostFacts,
+  system: Distribution,
+): { readonly what: string; readonly fix: string } {
   if (tried?.at === 'open') {
     if (tried.errno === 'EACCES' || tried.errno === 'EPERM')
       return { what: `no permission to open ${KVM}`, fix: letIn(around, system) }

@@ -2,14 +2,12 @@
  * What pen needs to know about an image before a start. Nothing of the image runs for that. Its files are hostile: they are read
  * from the engine's archive, bounded and as text.
  */
-import { mkdirSync } from 'node:fs'
 import { type Engine, engineError, runEngine, tryEngine } from '../backend/container/engine/engine.ts'
+import { recall, remember } from '../backend/container/engine/fact-cache.ts'
 import { orphansIn } from '../backend/container/orphan-containers.ts'
 import { SUPERVISOR_LABEL, supervisorLabel } from '../backend/container/supervisor-label.ts'
-import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-import { readRegularFile } from '../base/regular-file.ts'
 import { sha256 } from '../base/sha256.ts'
 
 export interface ImageFacts {
@@ -57,54 +55,39 @@ export const ABSENT = 'absent'
  * stale entry never starts other contents. If the image is gone, the start fails and asks the engine again.
  */
 export function cachedImageId(engine: Engine, name: string, cacheDir: string): string | undefined {
-  try {
-    const bytes = readRegularFile(idFile(engine, name, cacheDir), { maxBytes: 128, owner: 'self-or-root' })
-    const id = bytes?.toString('utf8') ?? ''
-    return id === ABSENT || IMAGE_ID.test(id) ? id : undefined
-  } catch {
-    return undefined // a damaged cache file: ask the engine again
-  }
+  const { file, key } = idPlace(engine, name, cacheDir)
+  const id = recall<string>(file, key)
+  return id === ABSENT || IMAGE_ID.test(id ?? '') ? id : undefined
 }
 
 export function cacheImageId(engine: Engine, name: string, id: string, cacheDir: string): void {
-  mkdirSync(`${cacheDir}/images/by-name`, { recursive: true, mode: 0o700 })
-  writeFileAtomically(idFile(engine, name, cacheDir), id)
+  const { file, key } = idPlace(engine, name, cacheDir)
+  remember(file, key, id)
 }
 
 /** The same name can mean another image in another storage. */
-const idFile = ({ name: engine, flags, env }: Engine, name: string, cacheDir: string): string =>
-  `${cacheDir}/images/by-name/${sha256(JSON.stringify([engine, flags, Object.entries(env), name]))}`
+function idPlace({ name: engine, flags, env }: Engine, name: string, cacheDir: string) {
+  const key = sha256(JSON.stringify([engine, flags, Object.entries(env), name]))
+  return { file: `${cacheDir}/images/by-name/${key}`, key }
+}
 
 /** Cached forever, because the content of an id never changes. */
 export async function imageFacts(engine: Engine, id: string, cacheDir: string): Promise<ImageFacts> {
   const known = cachedFacts(id, cacheDir)
   if (known !== undefined) return known
   const facts = await lookInside(engine, id)
-  mkdirSync(`${cacheDir}/images`, { recursive: true, mode: 0o700 })
-  writeFileAtomically(factsFile(id, cacheDir), JSON.stringify(facts))
+  remember(factsFile(id, cacheDir), FACTS_KEY, facts)
   return facts
 }
 
-export function cachedFacts(id: string, cacheDir: string): ImageFacts | undefined {
-  const known = readRegularFile(factsFile(id, cacheDir), { maxBytes: 4 * MAX_ARCHIVE, owner: 'self-or-root' })
-  return known === undefined ? undefined : parseFacts(known.toString('utf8'))
-}
+/** Changes with the shape of `ImageFacts`. */
+const FACTS_KEY = 'image facts 1'
+
+export const cachedFacts = (id: string, cacheDir: string): ImageFacts | undefined =>
+  recall(factsFile(id, cacheDir), FACTS_KEY, 4 * MAX_ARCHIVE)
 
 const factsFile = (id: string, cacheDir: string): string =>
   `${cacheDir}/images/${id.replace('sha256:', '')}.json`
-
-function parseFacts(text: string): ImageFacts | undefined {
-  try {
-    const value = JSON.parse(text) as Partial<ImageFacts> | null
-    const volumes: unknown = value?.volumes
-    if (typeof value?.passwd !== 'string' || typeof value.group !== 'string') return undefined
-    if (typeof value.path !== 'string') return undefined
-    if (!Array.isArray(volumes) || !volumes.every(path => typeof path === 'string')) return undefined
-    return { passwd: value.passwd, group: value.group, volumes, path: value.path }
-  } catch {
-    return undefined // a damaged cache file: ask the engine again
-  }
-}
 
 async function lookInside(engine: Engine, id: string): Promise<ImageFacts> {
   return await withContainer(engine, id, async container => {
