@@ -4,22 +4,21 @@ import type { ExecEnding, ExecOutput, Execution } from '../backend/backend.ts'
 import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { executeOver } from '../control/execution.ts'
+import type { SandboxStatus } from '../run/status.ts'
 import { signalName } from '../terminal/signals.ts'
 import type { AuditTail, TailRecord } from './audit-tail.ts'
 import { usage } from './check-options.ts'
 import { type Denial, denialOf, limitOf } from './denial.ts'
 import { type CommandEnd, type CommandLine, orderOf, type SpawnOptions } from './exec-options.ts'
 import { endedError } from './sandbox-error.ts'
-import { requestValue, sendRequest } from './supervisor-connection.ts'
+import { judgeAccess, sendRequest } from './supervisor-connection.ts'
 
 /** What commands, files and permissions need to know of their sandbox. */
 export interface SandboxContext {
   readonly stateDir: string
-  readonly workspace: string
-  readonly exec: { readonly timeout: number; readonly maxOutput: number }
+  /** At the start. In a soft sandbox pen's gate refuses and records accesses, not the kernel. */
+  readonly status: SandboxStatus
   readonly tail: AuditTail
-  /** A soft sandbox: pen's gate refuses and records accesses, not the kernel. */
-  readonly gated: boolean
 }
 
 interface CommandRequest extends Pick<SpawnOptions, 'env' | 'cwd' | 'signal'> {
@@ -64,7 +63,7 @@ export class Command {
   static async begin(context: SandboxContext, request: CommandRequest, output: ExecOutput): Promise<Command> {
     const { signal } = request
     signal?.throwIfAborted()
-    const order = orderOf(request.command, request, context.workspace)
+    const order = orderOf(request.command, request, context.status.workspace)
     const mark = context.tail.mark()
     const reply = await sendRequest(context.stateDir, { want: 'exec', timeoutMs: request.timeoutMs })
     const { timeoutMs, execution: number } = reply.value as { timeoutMs: number | null; execution: number }
@@ -102,12 +101,8 @@ export class Command {
         return this.#end(128 + ending.signal, false, signalName(ending.signal) ?? 'SIGKILL')
       case 'not-started':
         this.failure = printable(ending.reason ?? `the command did not start (${ending.errno})`)
-        if (!this.#context.gated)
-          await requestValue(this.#context.stateDir, {
-            want: 'judge',
-            access: 'exec',
-            path: this.#started.program,
-          })
+        if (!this.#context.status.soft)
+          await judgeAccess(this.#context.stateDir, 'exec', this.#started.program)
         return this.#end(ending.errno === 'ENOENT' ? EXIT.notFound : EXIT.notExecutable, false)
       case 'lost': {
         // The sandbox has ended. A limit is a result; any other end is an error.

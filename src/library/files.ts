@@ -16,7 +16,7 @@ import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import { Command, type SandboxContext } from './command.ts'
 import { pathInside, toBytes } from './exec-options.ts'
 import { SandboxError, type SandboxErrorCode } from './sandbox-error.ts'
-import { requestValue } from './supervisor-connection.ts'
+import { judgeAccess } from './supervisor-connection.ts'
 
 export interface ReadOptions {
   /** The first byte. Default: 0. */
@@ -151,7 +151,7 @@ export class SandboxFiles {
   }
 
   #path(path: string): string {
-    return pathInside(path, this.#context.workspace)
+    return pathInside(path, this.#context.status.workspace)
   }
 
   async #lines(order: FileOrder): Promise<Record<string, unknown>[]> {
@@ -187,9 +187,9 @@ export class SandboxFiles {
 
   /** A protected path that does not exist yet could be created, and would be quarantined a moment later. Refuse it first. */
   async #checkFirst(op: 'write' | 'delete', path: string): Promise<void> {
-    const { gated, workspace, stateDir } = this.#context
-    if (gated || !path.startsWith(`${workspace}/`)) return
-    const judged = (await requestValue(stateDir, { want: 'judge', access: 'write', path })) as Judged | null
+    const { status, stateDir } = this.#context
+    if (status.soft || !path.startsWith(`${status.workspace}/`)) return
+    const judged = await judgeAccess(stateDir, 'write', path)
     if (judged !== null) throw denied(op, path, judged)
   }
 
@@ -210,10 +210,9 @@ export class SandboxFiles {
     path: string,
     failure: ToolError,
   ): Promise<Judged | null> {
-    if (this.#context.gated) return failure.refused
+    if (this.#context.status.soft) return failure.refused
     if (!REFUSALS.includes(failure.errno)) return null
-    const access = op === 'delete' ? 'write' : op
-    return (await requestValue(this.#context.stateDir, { want: 'judge', access, path })) as Judged | null
+    return await judgeAccess(this.#context.stateDir, op === 'delete' ? 'write' : op, path)
   }
 }
 

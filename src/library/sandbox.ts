@@ -105,15 +105,9 @@ export class Sandbox implements AsyncDisposable {
     this.#pen = pen
     this.#ownership = ownership
     const tail = new AuditTail(stateDir, status.run)
-    this.#context = {
-      stateDir,
-      workspace: status.workspace,
-      exec: status.exec,
-      tail,
-      gated: status.soft,
-    }
+    this.#context = { stateDir, status, tail }
     this.files = new SandboxFiles(this.#context)
-    this.#permissions = new Permissions(pen, this.#context, status)
+    this.#permissions = new Permissions(pen, this.#context)
     this.#stopListening = tail.listen(record => {
       const [denial, limit, ask] = [denialOf(record), limitOf(record), askOf(record)]
       if (denial !== undefined) this.#events.emit('denial', denial)
@@ -148,8 +142,8 @@ export class Sandbox implements AsyncDisposable {
   /** Runs a command to its end. A string goes to `/bin/sh` in the sandbox; an array bypasses the shell. */
   async exec(command: CommandLine, options: ExecOptions = {}): Promise<ExecResult> {
     checkOptions('box.exec()', options, EXEC_SHAPE)
-    const captured = captureStreams(maxOutputOf(options.maxOutput, this.#context.exec.maxOutput))
-    const timeoutMs = timeoutOf(options.timeout, this.#context.exec.timeout)
+    const captured = captureStreams(maxOutputOf(options.maxOutput, this.#context.status.exec.maxOutput))
+    const timeoutMs = timeoutOf(options.timeout, this.#context.status.exec.timeout)
     const request = {
       ...options,
       command,
@@ -181,7 +175,7 @@ export class Sandbox implements AsyncDisposable {
   /** Starts a command. Its output is read while it runs, and its input stays open. */
   async spawn(command: CommandLine, options: SpawnOptions = {}): Promise<RunningCommand> {
     checkOptions('box.spawn()', options, SPAWN_SHAPE)
-    const maxOutput = maxOutputOf(options.maxOutput, this.#context.exec.maxOutput)
+    const maxOutput = maxOutputOf(options.maxOutput, this.#context.status.exec.maxOutput)
     const timeoutMs = options.timeout === undefined ? null : timeoutOf(options.timeout, 0)
     const request = { ...options, command, timeoutMs, tooLongHint: 'remove it: spawn() needs no timeout' }
     return RunningCommand.begin(maxOutput, output => Command.begin(this.#context, request, output))

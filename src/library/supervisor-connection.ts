@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { ANSWER_TIMEOUT_MS, addressOf, connectError, controlPath } from '../control/address.ts'
 import { type ControlEvents, type ControlStream, exchange } from '../control/execution.ts'
-import { type Request, type ShortRequest, takeValue } from '../control/messages.ts'
+import { type JudgedAccess, type Request, type ShortRequest, takeValue } from '../control/messages.ts'
+import type { Judged } from '../run/judge-refusal.ts'
 import { asSandboxError, endedError, SandboxError } from './sandbox-error.ts'
 
 export class SupervisorConnection implements ControlStream {
@@ -106,6 +107,13 @@ export async function requestValue(
   socket.end()
   return value
 }
+
+/** Asks whether the policy refuses an access that failed, and lets the supervisor record the denial. Null if it does not. */
+export const judgeAccess = async (
+  stateDir: string,
+  access: JudgedAccess,
+  path: string,
+): Promise<Judged | null> => (await requestValue(stateDir, { want: 'judge', access, path })) as Judged | null
 
 const STOP_TIMEOUT_MS = 15_000
 const RECORD_TIMEOUT_MS = 2000
