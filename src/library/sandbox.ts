@@ -91,7 +91,6 @@ export class Sandbox implements AsyncDisposable {
   readonly #permissions: Permissions
   readonly #events = new EventListeners<SandboxEvents>(EVENTS)
   readonly #ownership: SupervisorConnection | undefined
-  readonly #stopListening: () => void
   #isOver: boolean = false
 
   private constructor(started: Started, pen: PenProgram, ownership: SupervisorConnection | undefined) {
@@ -108,7 +107,7 @@ export class Sandbox implements AsyncDisposable {
     this.#context = { stateDir, status, tail }
     this.files = new SandboxFiles(this.#context)
     this.#permissions = new Permissions(pen, this.#context)
-    this.#stopListening = tail.listen(record => {
+    tail.listen(record => {
       const [denial, limit, ask] = [denialOf(record), limitOf(record), askOf(record)]
       if (denial !== undefined) this.#events.emit('denial', denial)
       if (limit !== undefined) this.#events.emit('limit', limit)
@@ -253,7 +252,7 @@ export class Sandbox implements AsyncDisposable {
     this.#isOver = true
     // Emit the last records before `end`.
     this.#context.tail.pollQuietly()
-    this.#stopListening()
+    this.#context.tail.close()
     this.#ownership?.destroy()
     this.#events.emit('end')
   }

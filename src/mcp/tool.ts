@@ -64,7 +64,11 @@ export function checkArguments(tool: Tool, args: Readonly<Record<string, unknown
     if (value === null || value === undefined) continue
     const property = Object.hasOwn(tool.properties, name) ? tool.properties[name] : undefined
     if (property === undefined) throw invalid(tool, `unknown argument "${name}"`)
-    if (!matches(property, value)) throw invalid(tool, `${name} must be a ${TYPE_NAMES[property.type]}`)
+    if (!matches(property, value))
+      throw invalid(
+        tool,
+        `${name} must be a ${property.type === 'array' ? 'list of strings' : property.type}`,
+      )
     const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = property
     if (typeof value === 'number' && !(value >= minimum && value <= maximum))
       throw invalid(tool, `${name} must be from ${minimum} to ${maximum}`)
@@ -77,13 +81,6 @@ export function checkArguments(tool: Tool, args: Readonly<Record<string, unknown
     throw invalid(tool, `give exactly one of ${exactlyOneOf.join(' and ')}`)
   return out
 }
-
-const TYPE_NAMES = {
-  string: 'string',
-  number: 'number',
-  boolean: 'boolean',
-  array: 'list of strings',
-} as const
 
 const matches = ({ type }: Property, value: unknown): boolean =>
   type === 'array'
