@@ -50,19 +50,6 @@ export interface SandboxImage extends ImageFacts {
   readonly name: string
 }
 
-async function imageFor(recipe: Recipe, project: Project, engine: Engine): Promise<SandboxImage> {
-  const cacheDir = `${project.world.state}/cache`
-  const id = await findImage(engine, localName(engine, recipe.name))
-  if (id === undefined)
-    throw new PenError('IMAGE', {
-      what: `${engine.name} does not have the image of this sandbox yet (${recipe.name})`,
-      hint: 'build it: pen build',
-    })
-  const facts = await imageFacts(engine, id, cacheDir)
-  cacheImageId(engine, recipe.name, id, cacheDir)
-  return { id, name: recipe.name, ...facts }
-}
-
 /** The image of the last lookup, without asking the engine. */
 export function cachedImageFor(recipe: Recipe, project: Project, engine: Engine): SandboxImage | undefined {
   const cacheDir = `${project.world.state}/cache`
@@ -116,17 +103,28 @@ export async function ensureImage(
   notify: (line: string) => void,
 ): Promise<SandboxImage> {
   const { recipe } = recipeFor(policy, project)
-  if (recipe.from === 'pen' && (await findImage(engine, localName(engine, recipe.name))) === undefined) {
+  const { name } = recipe
+  const cacheDir = `${project.world.state}/cache`
+  let id = await findImage(engine, localName(engine, name))
+  if (id === undefined && recipe.from === 'pen') {
     const { buildImage, BuildStopped } = await import('./build-image.ts')
     notify('building the image of sandboxes, once')
     const options = { policy, project, engine, pull: false, cache: true, show: notify, notify }
-    await buildImage(recipe, options).catch((error: unknown) => {
+    const built = await buildImage(recipe, options).catch((error: unknown) => {
       if (!(error instanceof BuildStopped)) throw error
       throw new PenError('BACKEND', {
         what: 'the build of the image was stopped',
         hint: 'build it: pen build',
       })
     })
+    id = built.id
   }
-  return await imageFor(recipe, project, engine)
+  if (id === undefined)
+    throw new PenError('IMAGE', {
+      what: `${engine.name} does not have the image of this sandbox yet (${name})`,
+      hint: 'build it: pen build',
+    })
+  const facts = await imageFacts(engine, id, cacheDir)
+  cacheImageId(engine, name, id, cacheDir)
+  return { id, name, ...facts }
 }
