@@ -50,16 +50,11 @@ export async function examine(options: ExamineOptions): Promise<Examination> {
 }
 
 async function bounded({ name, run }: Check, machine: Machine, ms: number): Promise<Results> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<Results>(resolve => {
-    timer = setTimeout(() => resolve(fails(`${name}: no answer in ${ms / 1000} s`)), ms)
-  })
+  const late = Bun.sleep(ms).then(() => fails(`${name}: no answer in ${ms / 1000} s`))
   try {
     return await Promise.race([run(machine), late])
   } catch (error) {
     return fails(`could not check ${name}`, messageOf(error))
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -26,21 +26,13 @@ export const checkKvm = async ({ distribution }: Machine): Promise<Result> =>
   judgeKvm(await trial(), hostFacts(), distribution)
 
 async function trial(): Promise<Trial | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>(resolve => {
-    timer = setTimeout(resolve, GIVE_UP_MS, undefined)
-  })
   const child = capture([...ownProgram(), GUEST_MODE], {
     env: {},
     timeoutMs: TIME_LIMIT_MS,
     maxOutput: 4096,
     cwd: '/',
   }).then(({ code, stdout }) => (code === 0 ? (JSON.parse(stdout) as Trial) : undefined))
-  try {
-    return await Promise.race([child, late])
-  } finally {
-    clearTimeout(timer)
-  }
+  return await Promise.race([child, Bun.sleep(GIVE_UP_MS).then(() => undefined)])
 }
 
 /** `tried` is undefined if the process was killed or did not end. */

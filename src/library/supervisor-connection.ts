@@ -122,12 +122,11 @@ const POLL_MS = 5
 /** Returns when the supervisor has ended. Removing its record is its last action. */
 export async function stopSupervisor(stateDir: string): Promise<void> {
   const { socket } = await sendRequest(stateDir, { want: 'stop' })
-  let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     const error = new SandboxError('STATE', { what: 'the sandbox does not stop' })
-    timer = setTimeout(reject, STOP_TIMEOUT_MS, error)
+    setTimeout(reject, STOP_TIMEOUT_MS, error).unref()
   })
-  await Promise.race([socket.closed(), late]).finally(() => clearTimeout(timer))
+  await Promise.race([socket.closed(), late])
   for (const deadline = performance.now() + RECORD_TIMEOUT_MS; performance.now() < deadline; ) {
     if (!existsSync(`${stateDir}/supervisor.json`)) return
     await new Promise(done => setTimeout(done, POLL_MS))
