@@ -1,7 +1,6 @@
 /** Checks the host's name servers, which look up allowed names. */
 import { createSocket } from 'node:dgram'
 import { readlinkSync } from 'node:fs'
-import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import { allPids, descriptorsOf } from '../base/kernel/processes.ts'
 import { isIPv6, parseAddress } from '../policy/network/address.ts'
 import { ok, type Result, textOf, weak } from './finding.ts'
@@ -99,13 +98,9 @@ export function readReply(reply: Buffer, asked: Buffer): DnsReply | undefined {
 /** The names of programs that listen on a host port; `another user's program` for those that this user cannot inspect. */
 function ownersOf(port: number): string[] {
   const inodes = new Set(
-    (['tcp', 'tcp6', 'udp', 'udp6'] as const).flatMap(table => {
-      try {
-        return socketsAt(port, readKernelFile(`/proc/net/${table}`), table.startsWith('tcp') ? 'tcp' : 'udp')
-      } catch {
-        return []
-      }
-    }),
+    ['tcp', 'tcp6', 'udp', 'udp6'].flatMap(table =>
+      socketsAt(port, textOf(`/proc/net/${table}`), table.startsWith('tcp') ? 'tcp' : 'udp'),
+    ),
   )
   if (inodes.size === 0) return []
   const names = new Set<string>()

@@ -3,7 +3,6 @@ import { statSync } from 'node:fs'
 import { Staging } from '../backend/process/staging.ts'
 import { findTool } from '../base/find-tool.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'
-import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import { kernelRelease } from '../base/kernel/kernel-release.ts'
 import { landlockAbi } from '../base/kernel/landlock-abi.ts'
 import { UndoStack } from '../base/undo.ts'
@@ -19,6 +18,7 @@ import {
   ok,
   type Result,
   type Results,
+  textOf,
   weak,
 } from './finding.ts'
 
@@ -69,13 +69,7 @@ interface Switches {
 }
 
 function kernelAnswers(): Switches {
-  const read = (path: string): string | undefined => {
-    try {
-      return readKernelFile(path).trim()
-    } catch {
-      return undefined
-    }
-  }
+  const read = (path: string): string | undefined => textOf(path).trim() || undefined
   return {
     apparmor: read('/proc/sys/kernel/apparmor_restrict_unprivileged_userns'),
     clone: read('/proc/sys/kernel/unprivileged_userns_clone'),
