@@ -38,7 +38,7 @@ export function copyContext(policy: Policy, from: string, to: string): CopiedCon
   if (!isWithin(from, policy.workspace))
     throw refused(`${from} is outside of the project`, 'name a directory of the project')
   const copy = new ContextCopy(policy)
-  const root = open(from)
+  const root = openDirectory(from)
   if (root === undefined) throw refused(`${from} is not a directory`, 'name a directory of the project')
   try {
     copy.directory(root, from, to, 0)
@@ -48,14 +48,18 @@ export function copyContext(policy: Policy, from: string, to: string): CopiedCon
   return copy
 }
 
-function open(path: string | Buffer): number | undefined {
+/** Undefined for a place that was replaced in the meantime or is not readable. The engine reports what is missing. */
+function unlessGone<T>(act: () => T): T | undefined {
   try {
-    return openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    return act()
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return undefined
   }
 }
+
+const openDirectory = (path: string | Buffer): number | undefined =>
+  unlessGone(() => openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
 
 class ContextCopy implements CopiedContext {
   #files = 0
@@ -95,7 +99,7 @@ class ContextCopy implements CopiedContext {
   }
 
   #enter(fd: number, name: string, path: string, to: string, depth: number): void {
-    const next = open(at(fd, name))
+    const next = openDirectory(at(fd, name))
     if (next === undefined) return
     try {
       mkdirSync(to, { mode: 0o755 })
@@ -106,14 +110,8 @@ class ContextCopy implements CopiedContext {
   }
 
   #file(from: string | Buffer, to: string): void {
-    let fd: number
-    try {
-      fd = openSync(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-    } catch (error) {
-      // Replaced in the meantime, or not readable. The engine reports what is missing.
-      if (errnoOf(error) === undefined) throw error
-      return
-    }
+    const fd = unlessGone(() => openSync(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK))
+    if (fd === undefined) return
     try {
       const stats = fstatSync(fd)
       if (!stats.isFile()) return
@@ -129,13 +127,9 @@ class ContextCopy implements CopiedContext {
 
 /** False for a link that leads out of the context. */
 function link(from: string | Buffer, to: string, depth: number): boolean {
-  try {
-    const target = readlinkSync(from)
-    if (!staysWithin(target, depth)) return false
-    symlinkSync(target, to)
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-  }
+  const target = unlessGone(() => readlinkSync(from))
+  if (target !== undefined && !staysWithin(target, depth)) return false
+  if (target !== undefined) unlessGone(() => symlinkSync(target, to))
   return true
 }
 

@@ -110,7 +110,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     const base = recipe.from === 'pen' ? await requireImage(baseOf(recipe), options, options.pull) : undefined
     if (recipe.from === 'project' && !options.pull) await requireImages(recipe, options)
     const refusals = new RefusalTally(audit)
-    const { network, endPrograms, close } = await planBuildNetwork({
+    const { network, endPrograms } = await planBuildNetwork({
       engine,
       policy,
       audit: refusals,
@@ -118,8 +118,8 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       base,
       sandbox: { id: `build-${project.id}`, run, stateDir: project.stateDir },
       cacheDir,
+      undo,
     })
-    undo.push('the build’s network', close)
     const argv = buildArguments(engine.name, {
       dockerfile: paths.dockerfile,
       context: paths.context,
