@@ -144,7 +144,11 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       log: `${project.stateDir}/${BUILD_LOG}`,
       show: options.show,
       endPrograms,
-      bounds: { limits: policy.limits, held: facts.held, engine, storage: facts.storage, network },
+      limits: policy.limits,
+      held: facts.held,
+      storage: facts.storage,
+      engine,
+      network,
     })
     if (hit !== undefined)
       audit.record({ kind: 'limit-hit', limit: hit.limit, value: String(hit.used), reason: stoppedBy(hit) })

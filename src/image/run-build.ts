@@ -15,14 +15,27 @@ import { memoryOf } from '../limits/process-usage.ts'
 import type { Limits } from '../policy/policy.ts'
 import { eachLine } from './engine-lines.ts'
 
-interface BuildRun {
+/**
+ * Engines limit the open files of a build's steps, and memory and processors if they have the cgroups for it. Processes, time and growth
+ * of the engine's storage are watched here. A build that exceeds a limit is killed.
+ */
+interface BuildLimits {
+  readonly limits: Limits
+  /** The limits that the engine enforces. */
+  readonly held: readonly CgroupLimit[]
+  readonly engine: Engine
+  /** Where the engine stores what a build adds. */
+  readonly storage: string
+  readonly network: BuildNetwork
+}
+
+interface BuildRun extends BuildLimits {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly log: string
   readonly show: (line: string) => void
   /** Kills the build's programs, so that the engine ends and cleans up. */
   readonly endPrograms: () => boolean
-  readonly bounds: BuildLimits
 }
 
 const MAX_LOG = 8 * 2 ** 20
@@ -43,8 +56,7 @@ interface BuildResult {
 const LINGER_MS = 500
 
 export async function runBuild(run: BuildRun): Promise<BuildResult> {
-  const { argv, env, log, show, endPrograms } = run
-  const { limits, held, network } = run.bounds
+  const { argv, env, log, show, endPrograms, limits, held, network } = run
   // podman in a held namespace ends with pen, because the build's programs are killed then. Otherwise the kernel signals the engine.
   const setpriv = network.kind === 'namespace' ? undefined : findTool('setpriv')
   const narrowed = held.includes('cpus') ? [] : onProcessors(limits.cpus)
@@ -71,7 +83,7 @@ export async function runBuild(run: BuildRun): Promise<BuildResult> {
     ended ??= name as keyof typeof SIGNALS
     end()
   }
-  const watch = watchBuild(run.bounds, child.pid, end)
+  const watch = watchBuild(run, child.pid, end)
   for (const name of Object.keys(SIGNALS)) process.on(name, stop)
   try {
     let room = MAX_LOG
@@ -91,20 +103,6 @@ export async function runBuild(run: BuildRun): Promise<BuildResult> {
     for (const name of Object.keys(SIGNALS)) process.off(name, stop)
     closeSync(file)
   }
-}
-
-/**
- * Engines limit the open files of a build's steps, and memory and processors if they have the cgroups for it. Processes, time and growth
- * of the engine's storage are watched here. A build that exceeds a limit is killed.
- */
-interface BuildLimits {
-  readonly limits: Limits
-  /** The limits that the engine enforces. */
-  readonly held: readonly CgroupLimit[]
-  readonly engine: Engine
-  /** Where the engine stores what a build adds. */
-  readonly storage: string
-  readonly network: BuildNetwork
 }
 
 interface BuildWatch {

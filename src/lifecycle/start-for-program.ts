@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { startTimeOf } from '../base/kernel/processes.ts'
 import { findProject, type Project } from '../config/project.ts'
-import { requestOrder, requestValue } from '../control/client.ts'
+import { isRunningWith, requestValue } from '../control/client.ts'
 import { type SerializedError, serializeError } from '../control/messages.ts'
 import { hasNoFlags, type SupervisorOrder, writeJson } from '../control/supervisor-order.ts'
 import type { SandboxStatus } from '../run/status.ts'
@@ -48,7 +48,9 @@ async function start({ policy, offline }: StartOrder): Promise<StartAnswer> {
   const notes: string[] = []
   const owner = { pid: process.ppid, startTime: startTimeOf(process.ppid) ?? '' }
   const came = await startSandbox(project, { asked, say: line => void notes.push(line), owner })
-  if (came === 'already') checkSame(await requestOrder(stateDir), asked)
+  // A program without a policy joins the sandbox as it is.
+  if (came === 'already' && !hasNoFlags(asked) && !(await isRunningWith(stateDir, asked)))
+    throw otherPolicy('already runs')
   const status = await requestValue(stateDir, 'status')
   if (status === undefined)
     throw new PenError('STATE', {
@@ -97,9 +99,4 @@ function checkWhole({ cwd, world }: Project): void {
     what: `${cwd} is part of the project ${world.workspace}`,
     hint: 'start that project, and set the cwd of each command',
   })
-}
-
-/** A program without a policy joins the sandbox as it is. */
-function checkSame(running: SupervisorOrder | undefined, wanted: SupervisorOrder): void {
-  if (!hasNoFlags(wanted) && !Bun.deepEquals(running, wanted)) throw otherPolicy('already runs')
 }
