@@ -193,26 +193,18 @@ export class SandboxFiles {
     if (judged !== null) throw denied(op, path, judged)
   }
 
-  async #failure({ op, path }: FileOrder, failure: ToolError): Promise<SandboxError> {
+  async #failure({ op, path }: FileOrder, { errno, refused }: ToolError): Promise<SandboxError> {
+    const { status, stateDir } = this.#context
     const access = op === 'search' ? 'list' : op
-    const judged = await this.#judged(access, path, failure)
+    // The gate of a soft sandbox has judged and recorded the refusal already.
+    let judged = status.soft ? refused : null
+    if (!status.soft && REFUSALS.includes(errno))
+      judged = await judgeAccess(stateDir, access === 'delete' ? 'write' : access, path)
     if (judged !== null) return denied(access, path, judged)
-    const { errno } = failure
     return new SandboxError(ERROR_CODES[errno] ?? 'FILE_REFUSED', {
       what: `${path} ${ERROR_TEXTS[errno] ?? `cannot be used (${errno})`}`,
       at: path,
     })
-  }
-
-  /** Asks the supervisor whether the policy caused the error, and lets it record the denial. A gate has done both already. */
-  async #judged(
-    op: Exclude<FileOrder['op'], 'search'>,
-    path: string,
-    failure: ToolError,
-  ): Promise<Judged | null> {
-    if (this.#context.status.soft) return failure.refused
-    if (!REFUSALS.includes(failure.errno)) return null
-    return await judgeAccess(this.#context.stateDir, op === 'delete' ? 'write' : op, path)
   }
 }
 
