@@ -38,7 +38,6 @@ export class Command {
   readonly execution: Execution
   readonly #started: Started
   readonly #began = performance.now()
-  readonly #signal: AbortSignal | undefined
   /** The exit code or signal, as of a `ChildProcess`. The default is for a command that ended with its sandbox. */
   exitStatus: { readonly code: number | null; readonly signal: NodeJS.Signals | null } = {
     code: null,
@@ -47,17 +46,11 @@ export class Command {
   /** Why the command did not start. The text comes from the sandbox, so it is escaped. */
   failure: string | undefined
 
-  private constructor(
-    context: SandboxContext,
-    execution: Execution,
-    started: Started,
-    signal: AbortSignal | undefined,
-  ) {
+  private constructor(context: SandboxContext, execution: Execution, started: Started) {
     this.#context = context
     this.execution = execution
     this.#started = started
-    this.#signal = signal
-    this.#signal?.addEventListener('abort', this.#onAbort, { once: true })
+    started.signal?.addEventListener('abort', this.#onAbort, { once: true })
   }
 
   static async begin(context: SandboxContext, request: CommandRequest, output: ExecOutput): Promise<Command> {
@@ -73,8 +66,8 @@ export class Command {
       throw usage(what, request.tooLongHint)
     }
     const execution = executeOver(reply, order, output)
-    const started = { program: order.argv[0] ?? '', number, timeoutMs, mark }
-    const command = new Command(context, execution, started, signal)
+    const started = { program: order.argv[0] ?? '', number, timeoutMs, mark, signal }
+    const command = new Command(context, execution, started)
     if (signal?.aborted === true) execution.kill()
     return command
   }
@@ -84,14 +77,15 @@ export class Command {
     try {
       return await this.#outcome(await this.execution.ended)
     } finally {
-      this.#signal?.removeEventListener('abort', this.#onAbort)
+      this.#started.signal?.removeEventListener('abort', this.#onAbort)
     }
   }
 
   readonly #onAbort = (): void => this.execution.kill()
 
   async #outcome(ending: ExecEnding): Promise<CommandEnd> {
-    if (this.#signal?.aborted === true) throw this.#signal.reason
+    const { signal } = this.#started
+    if (signal?.aborted === true) throw signal.reason
     // The command did not end by itself: the sandbox was stopped.
     if (this.#endRecord()?.['reason'] === 'stop') throw endedError('it was stopped')
     switch (ending.kind) {
@@ -161,4 +155,5 @@ interface Started {
   readonly number: number
   readonly timeoutMs: number | null
   readonly mark: number
+  readonly signal: AbortSignal | undefined
 }
