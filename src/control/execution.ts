@@ -33,7 +33,10 @@ export interface ControlStream {
   destroy(): void
 }
 
-/** Sends a request and waits for its answer. Undefined when the supervisor closes the connection instead. */
+/**
+ * Sends a request and waits for its answer. Undefined when the supervisor closes the connection instead. After the answer the
+ * supervisor sends nothing until it gets an order, so no byte arrives before the next `attach()`.
+ */
 export async function exchange(
   stateDir: string,
   socket: ControlStream,
