@@ -136,14 +136,8 @@ function sweep(above: string): void {
   }
 }
 
-interface Signals {
-  received(): NodeJS.Signals | undefined
-  /** Restores the default handling and sends the signal again. */
-  resend(): void
-}
-
 /** Defers the first signal until the cleanup is done. A second signal acts at once. */
-function deferSignals(): Signals {
+function deferSignals() {
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   let signal: NodeJS.Signals | undefined
   const stop = (): void => {
@@ -156,6 +150,7 @@ function deferSignals(): Signals {
   for (const name of names) process.on(name, receive)
   return {
     received: () => signal,
+    /** Restores the default handling and sends the signal again. */
     resend: () => {
       stop()
       if (signal !== undefined) process.kill(process.pid, signal)

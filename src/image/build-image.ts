@@ -176,14 +176,8 @@ function removeAbandoned({ stateDir }: Project): void {
   for (const name of readdirSync(stateDir)) if (name.startsWith(DIRECTORY)) removeTree(`${stateDir}/${name}`)
 }
 
-interface BuildPaths {
-  readonly dockerfile: string
-  readonly context: string
-  readonly hosts: string
-}
-
 /** A private directory that no sandbox sees, so the engine reads exactly what the user agreed to. */
-function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): BuildPaths {
+function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack) {
   const directory = mkdtempSync(`${project.stateDir}/${DIRECTORY}`)
   undo.push('the build directory', () => removeTree(directory))
   const paths = {

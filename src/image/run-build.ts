@@ -105,16 +105,10 @@ export async function runBuild(run: BuildRun): Promise<BuildResult> {
   }
 }
 
-interface BuildWatch {
-  /** The first limit that was reached. */
-  hit(): LimitHit | undefined
-  stop(): void
-}
-
 const LOOK_MS = 100
 
 /** `client` is the engine's process. `end` ends the build. */
-function watchBuild(bounds: BuildLimits, client: number, end: () => void): BuildWatch {
+function watchBuild(bounds: BuildLimits, client: number, end: () => void) {
   const { limits, storage, held } = bounds
   let reached: LimitHit | undefined
   let isOver: boolean = false
@@ -145,6 +139,7 @@ function watchBuild(bounds: BuildLimits, client: number, end: () => void): Build
   }
   void again()
   return {
+    /** The first limit that was reached. */
     hit: () => reached,
     stop: () => {
       isOver = true
