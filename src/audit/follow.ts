@@ -45,11 +45,12 @@ export async function* followAudit(dir: string, options: FollowOptions = {}): As
   }
 }
 
-function* newRecords(
+/** The records that were written since the reader's last position. */
+export function* newRecords(
   dir: string,
   file: string,
   reader: LineReader,
-  { wanted, onDamage }: ReadOptions,
+  { wanted, onDamage }: ReadOptions = {},
 ): Generator<AuditRecord> {
   const path = `${dir}/${file}`
   const size = lstatSync(path, { throwIfNoEntry: false })?.size ?? 0

@@ -12,7 +12,7 @@ import {
   encodeAnswer,
   type ForwardRequest,
   type Request,
-  RequestReader,
+  requestReader,
   type ShortRequest,
   serializeError,
 } from '../control/messages.ts'
@@ -150,7 +150,7 @@ export class ControlServer {
     }
     this.#clients.add(client)
     const late = setTimeout(() => socket.destroy(), REQUEST_MS)
-    const requests = new RequestReader()
+    const requests = requestReader()
     client.take = bytes => {
       const found = requests.push(bytes)
       if (found === undefined) return
@@ -164,7 +164,7 @@ export class ControlServer {
         early.push(more.slice())
       }
       void this.#answering.promise
-        .then(() => this.#serve(found.request, client))
+        .then(() => this.#serve(found.message, client))
         .then(() => {
           for (const piece of early) if (piece.length > 0) client.take(piece)
         })

@@ -1,6 +1,7 @@
 import { PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
-import { sendRequest, takeValue } from '../../../control/client.ts'
+import { sendRequest } from '../../../control/client.ts'
+import { takeValue } from '../../../control/messages.ts'
 import type { PortPair } from '../../../gateway/forward/forward.ts'
 import { parsePort } from '../../../policy/network/port.ts'
 import type { OpenForwards } from '../../../run/forwards.ts'

@@ -1,7 +1,7 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { forgetSandbox, isKnown, VOLUMES } from '../../../lifecycle/forget.ts'
-import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
+import { sandboxNamed } from '../../../lifecycle/list.ts'
 import { confirmRemoval } from '../../frame/ask.ts'
 import { withProgress } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'

@@ -1,7 +1,7 @@
 import { printable } from '../../../base/printable.ts'
 import { withChangeLock } from '../../../control/state.ts'
 import { isKnown } from '../../../lifecycle/forget.ts'
-import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
+import { sandboxNamed } from '../../../lifecycle/list.ts'
 import { stopSandbox } from '../../../lifecycle/stop.ts'
 import { withProgress } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'

@@ -2,13 +2,17 @@
 import { existsSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
 import { toMillis } from '../base/quantity.ts'
-import { capture } from '../base/spawn.ts'
 import { type Bounds, openBounds } from '../limits/bounds.ts'
-import { findLimitSupport, type LimitMechanism, type LimitPlan, planOf } from '../limits/probe.ts'
+import {
+  cgroupParents,
+  findLimitSupport,
+  type LimitMechanism,
+  type LimitPlan,
+  planOf,
+} from '../limits/probe.ts'
+import { sweepRemembered } from '../limits/stale.ts'
 import type { Limits } from '../policy/policy.ts'
-import { type Finding, fails, lastLine, messageOf, ok, weak } from './finding.ts'
-
-const ID = 'limits'
+import { fails, failureOf, type Machine, messageOf, ok, type Result, weak } from './finding.ts'
 
 const SOME: Limits = {
   cpus: 0.5,
@@ -28,44 +32,31 @@ const NAMES: Readonly<Record<LimitMechanism['how'], string>> = {
   watchdog: 'no cgroup',
 }
 
-export async function checkLimits(): Promise<readonly Finding[]> {
+export async function checkLimits(): Promise<Result> {
   const support = findLimitSupport()
   const plan = planOf(support)
+  const notMade = `${NAMES[plan.how]} could not be made`
   let bounds: Bounds
   try {
     bounds = openBounds({ limits: SOME, runId: 'doctor', support })
   } catch (error) {
-    return [
-      fails(
-        ID,
-        `${NAMES[plan.how]} could not be made`,
-        messageOf(error),
-        'check the limits of the session that runs pen',
-      ),
-    ]
+    return fails(notMade, messageOf(error), 'check the limits of the session that runs pen')
   }
   const dirs = bounds.cgroup?.dirs ?? []
-  const problem = plan.how === 'systemd-scope' ? await tryScope(bounds) : undefined
+  const problem =
+    plan.how === 'systemd-scope'
+      ? await failureOf([...bounds.wrap, findTool('true') ?? '/bin/true'], bounds.wrapEnv)
+      : undefined
   bounds.cgroup?.close()
   // A cgroup that could not be removed is reported below.
   await bounds.remove().catch(() => undefined)
-  if (problem !== undefined)
-    return [fails(ID, `${NAMES[plan.how]} could not be made`, problem, 'systemctl --user status')]
+  if (problem !== undefined) return fails(notMade, problem, 'systemctl --user status')
   const left = dirs.filter(dir => existsSync(dir))
-  if (left.length > 0)
-    return [
-      weak(ID, `a cgroup could not be removed: ${left.join(', ')}`, undefined, `rmdir ${left.join(' ')}`),
-    ]
-  return [describe(plan)]
+  if (left.length === 0) return describe(plan)
+  return weak(`a cgroup could not be removed: ${left.join(', ')}`, undefined, `rmdir ${left.join(' ')}`)
 }
 
-async function tryScope({ wrap, wrapEnv }: Bounds): Promise<string | undefined> {
-  const program = findTool('true') ?? '/bin/true'
-  const { code, stderr } = await capture([...wrap, program], { env: wrapEnv, timeoutMs: 8000, cwd: '/' })
-  return code === 0 ? undefined : lastLine(stderr) || `exit ${code}`
-}
-
-export function describe({ how, holds }: LimitPlan): Finding {
+export function describe({ how, holds }: LimitPlan): Result {
   const limitsBy = (by: string): string =>
     Object.entries(holds)
       .filter(([, hold]) => hold === by)
@@ -73,13 +64,24 @@ export function describe({ how, holds }: LimitPlan): Finding {
       .join(', ')
   const made = how === 'watchdog' ? NAMES[how] : `${NAMES[how]} works`
   const what = `${made}: the kernel enforces ${limitsBy('kernel')}; pen checks ${limitsBy('watchdog')}`
-  if (holds.memory === 'kernel' && holds.cpus === 'kernel' && holds.pids === 'kernel') return ok(ID, what)
+  if (holds.memory === 'kernel' && holds.cpus === 'kernel' && holds.pids === 'kernel') return ok(what)
   return weak(
-    ID,
     what,
     'limits that pen checks can be exceeded for a moment',
     how === 'watchdog'
       ? 'run pen in a systemd session (log in again, or loginctl enable-linger), or with a writable cgroup'
       : 'delegate the missing cgroup controllers to your session',
+  )
+}
+
+/** Cgroups that a killed pen left. The next `pen run` removes them. */
+export function checkLeftovers({ state }: Machine): Result {
+  const recorded = `${state}/cache/cgroup-places`
+  const left = sweepRemembered(recorded, { remove: false }, cgroupParents(findLimitSupport()))
+  if (left.length === 0) return ok('no leftovers of earlier runs')
+  return weak(
+    `${left.length} empty ${left.length === 1 ? 'cgroup' : 'cgroups'} of killed runs: ${left.slice(0, 3).join(', ')}`,
+    'they contain no process',
+    'the next pen run removes them',
   )
 }

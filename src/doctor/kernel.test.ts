@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { parseOsRelease } from './distribution.ts'
-import { blockedBy } from './user-namespaces.ts'
+import { blockedBy } from './kernel.ts'
 
 const ubuntu = parseOsRelease('ID=ubuntu\nPRETTY_NAME="Ubuntu 24.04"')
 const nothing = { apparmor: undefined, clone: undefined, most: undefined, container: false }
