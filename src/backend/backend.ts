@@ -12,6 +12,7 @@ import type { FileGrant } from '../policy/files/decide-grant.ts'
 import type { PathWorld } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/settings.ts'
+import type { ExecOrder } from '../protocol/exec-order.ts'
 import type { Engine } from './container/engine/engine.ts'
 import type { HeadStart } from './container/head-start.ts'
 
@@ -77,18 +78,7 @@ export interface PreparedNamespace {
   settle(): Promise<void>
 }
 
-/** A command for a running sandbox. */
-export interface ExecOrder {
-  /** When empty, the shell inside starts: bash, or else sh. */
-  readonly argv: readonly string[]
-  readonly cwd: string
-  /** Added to the sandbox's own variables. */
-  readonly env: readonly { readonly name: string; readonly value: string }[]
-  /** When set, the command leads a session on a new terminal of the sandbox. */
-  readonly terminal: { readonly columns: number; readonly rows: number } | undefined
-  /** Sends stderr as stdout, so that the order of writes to both is kept. A terminal always does this. */
-  readonly joined?: boolean
-}
+export type { ExecOrder } from '../protocol/exec-order.ts'
 
 export type ExecEnding =
   | { readonly kind: 'exit'; readonly code: number }

@@ -1,7 +1,7 @@
 /** A container that waits to begin, as the supervisor sees it. */
 import { PenError } from '../../base/error.ts'
 import type { UndoStack } from '../../base/undo.ts'
-import type { Ending, Execution, LiveMounts, Running } from '../backend.ts'
+import type { Ending, LiveMounts, Running } from '../backend.ts'
 import type { DaemonLink } from '../daemon-link.ts'
 import type { Container } from './container.ts'
 import { lostRootHelper, type RootHelperLink } from './root-helper/link.ts'
@@ -28,7 +28,6 @@ export interface WaitingContainer {
 
 export function runningContainer(waiting: WaitingContainer): Running {
   const { container, undo } = waiting
-  const executions = new Set<Execution>()
   let failure: unknown
   let killed = false
   let isOver: boolean = false
@@ -78,10 +77,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
     exec: (order, output) => {
       if (link === undefined)
         throw new PenError('INTERNAL', { what: 'the exec daemon has not connected yet' })
-      const execution = link.exec(order, output)
-      executions.add(execution)
-      void execution.ended.finally(() => executions.delete(execution)).catch(() => undefined)
-      return execution
+      return link.exec(order, output)
     },
     full,
     inside: waiting.inside,
@@ -91,9 +87,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
     network: waiting.network,
     reach: waiting.root === undefined ? undefined : { root: waiting.root, kill: () => container.kill() },
     kill,
-    signal: name => {
-      for (const execution of executions) execution.signal(name)
-    },
+    signal: name => link?.signal(name),
     mounts: waiting.mounts,
   }
 }

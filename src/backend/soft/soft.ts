@@ -8,9 +8,10 @@ import { shortCommand } from '../../audit/gate-event.ts'
 import { PenError } from '../../base/error.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, Running, StartOptions } from '../backend.ts'
+import { crossStdio } from '../process/stdio.ts'
 import { capabilities } from './capabilities.ts'
+import { startExecDaemon } from './exec-daemon.ts'
 import { allowProgram, exitCodeOf, limitsOf } from './gate/exec.ts'
-import { trackOrphans } from './gate/orphans.ts'
 import { startSupervised } from './gate/supervised.ts'
 import { makePrivateDirectories, type PrivateDirectories } from './private-directories.ts'
 
@@ -35,41 +36,29 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     TMPDIR: places.scratch,
   }
   try {
-    if (options.execDaemon)
-      return await (await import('./exec-daemon.ts')).startExecDaemon(plan, options, places, env)
-    return await supervise(plan, options, identity, places, env)
+    if (options.execDaemon) return await startExecDaemon(plan, options, places, env)
+    return supervise(plan, options, identity, places, env)
   } catch (error) {
     places.remove()
     throw error
   }
 }
 
-async function supervise(
+function supervise(
   plan: Plan,
   options: StartOptions,
   identity: { readonly uid: number; readonly gid: number } | undefined,
   places: PrivateDirectories,
   env: Record<string, string>,
-): Promise<Running> {
+): Running {
   const { placement, rules } = options
-  const crossing =
-    process.platform === 'linux'
-      ? (await import('../process/stdio.ts')).crossStdio(options.stdio, identity)
-      : undefined
-  const endOrphans = trackOrphans()
-  const supervised = startSupervised({
-    stdio: crossing?.stdio ?? options.stdio,
-    identity,
-    wrap: placement.wrap,
-    env: placement.env,
-    joinFds: placement.joinFds,
-  })
+  const crossing = process.platform === 'linux' ? crossStdio(options.stdio, identity) : undefined
+  const supervised = startSupervised({ stdio: crossing?.stdio ?? options.stdio, identity, placement })
   crossing?.closeCopies()
   const began = performance.now()
   let record: AuditSink['record'] | undefined
   let killed = false
-  const ended = supervised.ended.then(async ({ ending, survivors: seen }): Promise<Ending> => {
-    const survivors = Math.max(seen, await endOrphans())
+  const ended = supervised.ended.then(async ({ ending, survivors }): Promise<Ending> => {
     await crossing?.drained()
     places.remove()
     const exitCode = killed ? 128 + 9 : exitCodeOf(ending)

@@ -16,8 +16,8 @@ export interface SuperviseOrder {
   readonly cwd: string
   readonly env: Record<string, string>
   readonly limits: ProcessLimits
-  /** One for each cgroup to join. Their files are open from `FIRST_JOIN` on. */
-  readonly joins: readonly number[]
+  /** The number of cgroups to join. Their files are open from `FIRST_JOIN` on. */
+  readonly joins: number
 }
 
 export type SuperviseReport =

@@ -48,7 +48,7 @@ export async function supervise(): Promise<ExitCode> {
 
 function start(order: SuperviseOrder): Bun.Subprocess | undefined {
   const [name = '', ...args] = order.argv
-  const joins = order.joins.map((_, i) => FIRST_JOIN + i)
+  const joins = Array.from({ length: order.joins }, (_, i) => FIRST_JOIN + i)
   const command = [order.file, ...args]
   try {
     return startProgram(joins.length === 0 ? command : joined(joins, command), {
