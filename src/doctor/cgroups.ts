@@ -3,8 +3,9 @@ import { existsSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
 import { toMillis } from '../base/quantity.ts'
 import { capture } from '../base/spawn.ts'
-import { type Bounds, openBounds } from '../limits/bounds.ts'
-import { findLimitSupport, type LimitMechanism, type LimitPlan, planOf } from '../limits/probe.ts'
+import { Bounds } from '../limits/bounds.ts'
+import { findLimitSupport, type LimitMechanism, probeLimits } from '../limits/probe.ts'
+import type { Capabilities } from '../plan/gaps.ts'
 import type { Limits } from '../policy/policy.ts'
 import { type Finding, fails, lastLine, messageOf, ok, weak } from './finding.ts'
 
@@ -30,33 +31,33 @@ const NAMES: Readonly<Record<LimitMechanism['how'], string>> = {
 
 export async function checkLimits(): Promise<readonly Finding[]> {
   const support = findLimitSupport()
-  const plan = planOf(support)
+  const { how } = support.mechanism
   let bounds: Bounds
   try {
-    bounds = openBounds({ limits: SOME, runId: 'doctor', support })
+    bounds = new Bounds({ limits: SOME, runId: 'doctor', support })
   } catch (error) {
     return [
       fails(
         ID,
-        `${NAMES[plan.how]} could not be made`,
+        `${NAMES[how]} could not be made`,
         messageOf(error),
         'check the limits of the session that runs pen',
       ),
     ]
   }
   const dirs = bounds.cgroup?.dirs ?? []
-  const problem = plan.how === 'systemd-scope' ? await tryScope(bounds) : undefined
+  const problem = how === 'systemd-scope' ? await tryScope(bounds) : undefined
   bounds.cgroup?.close()
   // A cgroup that could not be removed is reported below.
   await bounds.remove().catch(() => undefined)
   if (problem !== undefined)
-    return [fails(ID, `${NAMES[plan.how]} could not be made`, problem, 'systemctl --user status')]
+    return [fails(ID, `${NAMES[how]} could not be made`, problem, 'systemctl --user status')]
   const left = dirs.filter(dir => existsSync(dir))
   if (left.length > 0)
     return [
       weak(ID, `a cgroup could not be removed: ${left.join(', ')}`, undefined, `rmdir ${left.join(' ')}`),
     ]
-  return [describe(plan)]
+  return [describe(how, probeLimits(support))]
 }
 
 async function tryScope({ wrap, wrapEnv }: Bounds): Promise<string | undefined> {
@@ -65,7 +66,7 @@ async function tryScope({ wrap, wrapEnv }: Bounds): Promise<string | undefined> 
   return code === 0 ? undefined : lastLine(stderr) || `exit ${code}`
 }
 
-export function describe({ how, holds }: LimitPlan): Finding {
+export function describe(how: LimitMechanism['how'], holds: Capabilities['limits']): Finding {
   const limitsBy = (by: string): string =>
     Object.entries(holds)
       .filter(([, hold]) => hold === by)

@@ -8,7 +8,7 @@ import { findTool } from '../base/find-tool.ts'
 import type { UndoStack } from '../base/undo.ts'
 import type { Door } from '../gateway/netns/door.ts'
 import type { SandboxImage } from '../image/image-for.ts'
-import { type Bounds, openBounds } from '../limits/bounds.ts'
+import { Bounds } from '../limits/bounds.ts'
 import type { Plan } from '../plan/plan.ts'
 import { SETSID_PATH } from '../plan/system-view.ts'
 import { isWithin } from '../policy/files/path.ts'
@@ -49,7 +49,7 @@ export async function startSandbox(
   leaveNote(facts, plan)
   makeDirectories(plan, undo)
   const run = options.headStart?.sandbox.run ?? newRunId()
-  const bounds = openBounds({ limits: plan.limits, runId: run, support: backend.bounds?.() })
+  const bounds = new Bounds({ limits: plan.limits, runId: run, support: backend.bounds?.() })
   undo.push('the cgroup', async () => await bounds.remove())
   const execDaemon = backend.daemonOnly === true || options.serve !== undefined
   // The exec daemon opens a terminal for each command.

@@ -21,6 +21,6 @@ export function capabilities(): Capabilities {
     mapsUser: true,
     daemonUser: false,
     ports: true,
-    limits: probeLimits().holds,
+    limits: probeLimits(),
   }
 }

@@ -1,5 +1,5 @@
-import { limitSupport } from '../../limits/probe.ts'
-import type { Capabilities, Enforcement } from '../../plan/gaps.ts'
+import { enforcementOf, limitSupport } from '../../limits/probe.ts'
+import type { Capabilities } from '../../plan/gaps.ts'
 
 /** What pen can do without kernel isolation: judge requests, and watch the processes that it started. */
 export const capabilities = (): Capabilities => ({
@@ -19,18 +19,7 @@ export const capabilities = (): Capabilities => ({
 })
 
 /** Linux only: processes are found in `/proc`, and cgroups may exist without namespaces. */
-function limits(): Capabilities['limits'] {
-  const onLinux = process.platform === 'linux'
-  const watched: Enforcement = onLinux ? 'watchdog' : 'none'
-  const held = onLinux ? limitSupport().held : new Set<string>()
-  const hold = (limit: 'memory' | 'cpus' | 'pids'): Enforcement => (held.has(limit) ? 'kernel' : watched)
-  return {
-    memory: hold('memory'),
-    cpus: hold('cpus'),
-    pids: hold('pids'),
-    files: 'kernel',
-    disk: watched,
-    output: watched,
-    wall: 'watchdog',
-  }
-}
+const limits = (): Capabilities['limits'] =>
+  process.platform === 'linux'
+    ? enforcementOf(limitSupport().held)
+    : enforcementOf(new Set(), { watched: 'none' })
