@@ -190,8 +190,6 @@ export interface ContainerOptions {
   readonly headStart: HeadStart | undefined
   /** Opens the door in a network namespace that the backend made, as soon as it exists. */
   readonly openDoor: (namespace: MadeNamespace) => Promise<PreparedNamespace>
-  /** Called once, while the engine works and pen would only wait. */
-  readonly meanwhile: (() => void) | undefined
 }
 
 export interface StartOptions {

@@ -97,11 +97,13 @@ async function startBackend(
     if (images === undefined || image === undefined)
       return { running: await backend.start(plan, startOptions(start)), image: null }
     const running = await images.startFromImage(image, headStart, async chosen => {
-      const meanwhile = (): void => {
+      const starting = backend.start(plan, startOptions(start, chosen))
+      // The engine has its request by then, and pen would only wait.
+      setImmediate(() => {
         loadForLater(start.options, plan)
         images.noteImageUse(start.prepared.loaded.project.stateDir, chosen)
-      }
-      return await backend.start(plan, startOptions(start, chosen, meanwhile))
+      })
+      return await starting
     })
     return { running, image: image.name }
   } finally {
@@ -113,7 +115,6 @@ async function startBackend(
 function startOptions(
   { prepared, options, run, bounds, door, pty, execDaemon }: Start,
   image?: SandboxImage,
-  meanwhile?: () => void,
 ): StartOptions {
   const { plan, loaded } = prepared
   const { project, policy } = loaded
@@ -144,7 +145,6 @@ function startOptions(
       image,
       headStart: options.headStart,
       openDoor: namespace => door.openIn(namespace, policy, plan.network.kind === 'gateway'),
-      meanwhile,
     },
   }
 }

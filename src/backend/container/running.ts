@@ -4,7 +4,8 @@ import type { UndoStack } from '../../base/undo.ts'
 import type { Ending, LiveMounts, Running } from '../backend.ts'
 import type { DaemonLink } from '../daemon-link.ts'
 import type { Container } from './container.ts'
-import { lostRootHelper, type RootHelperLink } from './root-helper/link.ts'
+import type { HelperAccess } from './root-helper/access.ts'
+import { lostRootHelper } from './root-helper/link.ts'
 
 export interface WaitingContainer {
   readonly container: Container
@@ -19,22 +20,20 @@ export interface WaitingContainer {
   readonly notReady: (error: unknown) => unknown
   /** Called when the exec daemon accepts orders, before the first. */
   readonly onReady: () => Promise<void>
-  /** When it is used and ends, pen can hold no more places, so the sandbox ends too. */
-  readonly helper: RootHelperLink | undefined
-  /** A path to the container's root directory, when pen may not open that of its first process. */
-  readonly root: string | undefined
-  readonly network: Running['network']
+  /** Undefined when pen may enter the container itself. */
+  readonly reached: HelperAccess | undefined
 }
 
 export function runningContainer(waiting: WaitingContainer): Running {
-  const { container, undo } = waiting
+  const { container, undo, reached } = waiting
   let failure: unknown
   let killed = false
   let isOver: boolean = false
   const over = Promise.withResolvers<void>()
   const readiness = Promise.withResolvers<void>()
   readiness.promise.catch(() => undefined)
-  void waiting.helper?.closed.then(() => {
+  // Without the root helper pen can hold no more places, so the sandbox ends too.
+  void reached?.helper.closed.then(() => {
     // After the sandbox's end the root helper ends as planned.
     if (!isOver) failure ??= lostRootHelper()
     over.resolve()
@@ -84,8 +83,10 @@ export function runningContainer(waiting: WaitingContainer): Running {
     notes: waiting.notes,
     ended,
     initPid: () => container.init,
-    network: waiting.network,
-    reach: waiting.root === undefined ? undefined : { root: waiting.root, kill: () => container.kill() },
+    ...(reached !== undefined && {
+      network: { kind: 'by-helper', network: reached.network, helper: reached.helper },
+      reach: { root: `/proc/self/fd/${reached.root}`, kill: () => container.kill() },
+    }),
     kill,
     signal: name => link?.signal(name),
     mounts: waiting.mounts,
