@@ -3,6 +3,7 @@
  * outside this directory asks for capabilities, and never compares a backend's name.
  */
 import type { AuditSink } from '../audit/event.ts'
+import type { Found } from '../base/beneath/open-beneath.ts'
 import type { DescriptorRan, DescriptorRun } from '../base/kernel/run-with-descriptors.ts'
 import type { InitHandle } from '../limits/init-handle.ts'
 import type { LimitSupport } from '../limits/probe.ts'
@@ -20,13 +21,7 @@ import type { HeadStart } from './container/head-start.ts'
 export type Ending = { readonly kind: 'exit'; readonly code: number } | { readonly kind: 'killed' }
 
 /** What a sandbox sees at a path. */
-export interface Seen {
-  readonly dev: bigint
-  readonly ino: bigint
-  readonly kind: 'file' | 'directory' | 'link'
-  /** True when a mount begins at the path. */
-  readonly mountPoint: boolean
-}
+export type Seen = Omit<Found, 'fd'>
 
 /**
  * A place to hold in a running sandbox. `dev` and `ino` name the file that the host has there. A mount on any other
@@ -72,11 +67,6 @@ export interface RootHelper {
 export type MadeNamespace =
   | { readonly kind: 'of-process'; readonly pid: number; readonly userNamespace: boolean }
   | { readonly kind: 'by-helper'; readonly network: number; readonly helper: RootHelper }
-
-export interface PreparedNamespace {
-  /** Uses the root helper for the last time. Every process of the sandbox has ended. */
-  settle(): Promise<void>
-}
 
 export type { ExecOrder } from '../protocol/exec-order.ts'
 
@@ -188,8 +178,11 @@ export interface ContainerOptions {
   readonly image: Image | undefined
   /** The container that was requested before the plan. */
   readonly headStart: HeadStart | undefined
-  /** Opens the door in a network namespace that the backend made, as soon as it exists. */
-  readonly openDoor: (namespace: MadeNamespace) => Promise<PreparedNamespace>
+  /**
+   * Opens the door in a network namespace that the backend made, as soon as it exists. The returned function uses the
+   * root helper for the last time. It is called when every process of the sandbox has ended.
+   */
+  readonly openDoor: (namespace: MadeNamespace) => Promise<() => Promise<void>>
 }
 
 export interface StartOptions {

@@ -53,8 +53,8 @@ export async function setUpContainer(
   await untilEntered(live)
   const openDoor = async (): Promise<void> => {
     const namespace = namespaceOf(container, reached, { userNamespace: facts.rootless })
-    const door = await options.container.openDoor(namespace)
-    if (reached !== undefined) requested.undo.push('the network counters', () => door.settle())
+    const settle = await options.container.openDoor(namespace)
+    if (reached !== undefined) requested.undo.push('the network counters', settle)
   }
   await Promise.all([
     verifyMounts({

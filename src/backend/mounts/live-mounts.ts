@@ -76,12 +76,7 @@ export class NamespaceMounts implements LiveMounts {
 
   look(path: string): Seen | undefined {
     if (!this.ready() || this.#entrance === undefined) return undefined
-    return findBeneath(this.#entrance.root, path, ({ dev, ino, kind, mountPoint }) => ({
-      dev,
-      ino,
-      kind,
-      mountPoint,
-    }))
+    return findBeneath(this.#entrance.root, path, ({ fd, ...seen }) => seen)
   }
 
   async hold(requests: readonly HoldRequest[]): Promise<readonly HoldResult[]> {

@@ -6,10 +6,11 @@
 import type { AuditSink } from '../../audit/event.ts'
 import { shortCommand } from '../../audit/gate-event.ts'
 import { PenError } from '../../base/error.ts'
+import { enforcementOf, limitSupport } from '../../limits/probe.ts'
+import type { Capabilities } from '../../plan/gaps.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, Running, StartOptions } from '../backend.ts'
 import { crossStdio } from '../process/stdio.ts'
-import { capabilities } from './capabilities.ts'
 import { startExecDaemon } from './exec-daemon.ts'
 import { allowProgram, exitCodeOf, limitsOf } from './gate/exec.ts'
 import { startSupervised } from './gate/supervised.ts'
@@ -21,6 +22,29 @@ export const softBackend: Backend = {
   probe: async () => capabilities(),
   start,
 }
+
+/** What pen can do without kernel isolation: judge requests, and watch the processes that it started. */
+const capabilities = (): Capabilities => ({
+  backend: 'soft',
+  isolation: 'soft',
+  kernelFiles: false,
+  networkNamespace: false,
+  gateway: true,
+  bridge: false,
+  seccomp: false,
+  listedExec: false,
+  images: false,
+  mapsUser: false,
+  daemonUser: false,
+  ports: false,
+  limits: limits(),
+})
+
+/** Linux only: processes are found in `/proc`, and cgroups may exist without namespaces. */
+const limits = (): Capabilities['limits'] =>
+  process.platform === 'linux'
+    ? enforcementOf(limitSupport().held)
+    : enforcementOf(new Set(), { watched: 'none' })
 
 async function start(plan: Plan, options: StartOptions): Promise<Running> {
   const identity = plan.runAs === 'self' ? undefined : plan.runAs

@@ -68,3 +68,20 @@ export function parseReport(line: string): SuperviseReport | undefined {
     return undefined
   }
 }
+
+/** Longer than any message. */
+const MAX_LINE = 16 * 2 ** 20
+
+/** The lines of a pipe. Ends with the pipe, and at a line that is too long. */
+export async function* linesOf(fd: number, most = MAX_LINE): AsyncGenerator<string> {
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const bytes of Bun.file(fd).stream()) {
+    text += decoder.decode(bytes, { stream: true })
+    if (text.length > most) return
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
+      yield text.slice(0, end)
+      text = text.slice(end + 1)
+    }
+  }
+}

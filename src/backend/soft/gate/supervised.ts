@@ -5,7 +5,7 @@ import { startTimeOf } from '../../../base/kernel/processes.ts'
 import { ownProgram } from '../../../base/own-program.ts'
 import { startProgram } from '../../../base/start-program.ts'
 import type { Placement } from '../../backend.ts'
-import { parseReport, type SuperviseOrder } from './order.ts'
+import { linesOf, parseReport, type SuperviseOrder } from './order.ts'
 
 export type SupervisedEnding =
   | { readonly kind: 'exit'; readonly code: number }
@@ -115,29 +115,19 @@ interface Last {
 const hasExited = ({ exitCode, signalCode }: Bun.Subprocess): boolean =>
   exitCode !== null || signalCode !== null
 
-const MOST = 65_536
+/** The reports of one command are far smaller. */
+const MAX_REPORT = 65_536
 
 /** Until the supervise process has reported the end, or has exited. */
 async function readReports(fd: number, started: (pid: number) => void): Promise<Last | undefined> {
-  let text = ''
-  for await (const bytes of Bun.file(fd).stream()) {
-    text += new TextDecoder().decode(bytes)
-    if (text.length > MOST) return undefined
-    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
-      const report = parseReport(text.slice(0, end))
-      text = text.slice(end + 1)
-      if (report?.kind === 'started') started(report.pid)
-      if (report?.kind === 'not-started') return { ending: report, survivors: 0 }
-      if (report?.kind !== 'ended') continue
-      const { code, signal: name, survivors } = report
-      const ending: SupervisedEnding =
-        name !== null
-          ? { kind: 'signal', signal: name }
-          : code === null
-            ? LOST.ending
-            : { kind: 'exit', code }
-      return { ending, survivors }
-    }
+  for await (const line of linesOf(fd, MAX_REPORT)) {
+    const report = parseReport(line)
+    if (report?.kind === 'started') started(report.pid)
+    if (report?.kind === 'not-started') return { ending: report, survivors: 0 }
+    if (report?.kind !== 'ended') continue
+    const { code, signal: name, survivors } = report
+    if (name !== null) return { ending: { kind: 'signal', signal: name }, survivors }
+    return { ending: code === null ? LOST.ending : { kind: 'exit', code }, survivors }
   }
   return undefined
 }
