@@ -116,8 +116,8 @@ test('a door is ok only with a DNS answer, a 403 and an audit record', () => {
 test('limits are weak when memory, processors or processes are only watched', () => {
   const files = { files: 'kernel', disk: 'watchdog', output: 'watchdog', wall: 'watchdog' } as const
   const held = { memory: 'kernel', cpus: 'kernel', pids: 'kernel', ...files } as const
-  expect(describeLimits({ how: 'cgroup-v2', holds: held }).status).toBe('ok')
-  const watched = describeLimits({ how: 'watchdog', holds: { ...held, memory: 'watchdog' } })
+  expect(describeLimits('cgroup-v2', held).status).toBe('ok')
+  const watched = describeLimits('watchdog', { ...held, memory: 'watchdog' })
   expect([watched.status, watched.what.includes('pen checks memory')]).toEqual(['weak', true])
 })
 

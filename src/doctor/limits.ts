@@ -2,15 +2,10 @@
 import { existsSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
 import { toMillis } from '../base/quantity.ts'
-import { type Bounds, openBounds } from '../limits/bounds.ts'
-import {
-  cgroupParents,
-  findLimitSupport,
-  type LimitMechanism,
-  type LimitPlan,
-  planOf,
-} from '../limits/probe.ts'
+import { Bounds } from '../limits/bounds.ts'
+import { cgroupParents, findLimitSupport, type LimitMechanism, probeLimits } from '../limits/probe.ts'
 import { sweepRemembered } from '../limits/stale.ts'
+import type { Capabilities } from '../plan/gaps.ts'
 import type { Limits } from '../policy/policy.ts'
 import { fails, failureOf, type Machine, messageOf, ok, type Result, weak } from './finding.ts'
 
@@ -34,17 +29,17 @@ const NAMES: Readonly<Record<LimitMechanism['how'], string>> = {
 
 export async function checkLimits(): Promise<Result> {
   const support = findLimitSupport()
-  const plan = planOf(support)
-  const notMade = `${NAMES[plan.how]} could not be made`
+  const { how } = support.mechanism
+  const notMade = `${NAMES[how]} could not be made`
   let bounds: Bounds
   try {
-    bounds = openBounds({ limits: SOME, runId: 'doctor', support })
+    bounds = new Bounds({ limits: SOME, runId: 'doctor', support })
   } catch (error) {
     return fails(notMade, messageOf(error), 'check the limits of the session that runs pen')
   }
   const dirs = bounds.cgroup?.dirs ?? []
   const problem =
-    plan.how === 'systemd-scope'
+    how === 'systemd-scope'
       ? await failureOf([...bounds.wrap, findTool('true') ?? '/bin/true'], bounds.wrapEnv)
       : undefined
   bounds.cgroup?.close()
@@ -52,11 +47,11 @@ export async function checkLimits(): Promise<Result> {
   await bounds.remove().catch(() => undefined)
   if (problem !== undefined) return fails(notMade, problem, 'systemctl --user status')
   const left = dirs.filter(dir => existsSync(dir))
-  if (left.length === 0) return describe(plan)
+  if (left.length === 0) return describe(how, probeLimits(support))
   return weak(`a cgroup could not be removed: ${left.join(', ')}`, undefined, `rmdir ${left.join(' ')}`)
 }
 
-export function describe({ how, holds }: LimitPlan): Result {
+export function describe(how: LimitMechanism['how'], holds: Capabilities['limits']): Result {
   const limitsBy = (by: string): string =>
     Object.entries(holds)
       .filter(([, hold]) => hold === by)

@@ -8,7 +8,7 @@ import { findTool } from '../base/find-tool.ts'
 import type { UndoStack } from '../base/undo.ts'
 import type { Door } from '../gateway/netns/door.ts'
 import type { SandboxImage } from '../image/image-for.ts'
-import { type Bounds, openBounds } from '../limits/bounds.ts'
+import { Bounds } from '../limits/bounds.ts'
 import type { Plan } from '../plan/plan.ts'
 import { SETSID_PATH } from '../plan/system-view.ts'
 import { isWithin } from '../policy/files/path.ts'
@@ -49,7 +49,7 @@ export async function startSandbox(
   leaveNote(facts, plan)
   makeDirectories(plan, undo)
   const run = options.headStart?.sandbox.run ?? newRunId()
-  const bounds = openBounds({ limits: plan.limits, runId: run, support: backend.bounds?.() })
+  const bounds = new Bounds({ limits: plan.limits, runId: run, support: backend.bounds?.() })
   undo.push('the cgroup', async () => await bounds.remove())
   const execDaemon = backend.daemonOnly === true || options.serve !== undefined
   // The exec daemon opens a terminal for each command.
@@ -97,11 +97,13 @@ async function startBackend(
     if (images === undefined || image === undefined)
       return { running: await backend.start(plan, startOptions(start)), image: null }
     const running = await images.startFromImage(image, headStart, async chosen => {
-      const meanwhile = (): void => {
+      const starting = backend.start(plan, startOptions(start, chosen))
+      // The engine has its request by then, and pen would only wait.
+      setImmediate(() => {
         loadForLater(start.options, plan)
         images.noteImageUse(start.prepared.loaded.project.stateDir, chosen)
-      }
-      return await backend.start(plan, startOptions(start, chosen, meanwhile))
+      })
+      return await starting
     })
     return { running, image: image.name }
   } finally {
@@ -113,7 +115,6 @@ async function startBackend(
 function startOptions(
   { prepared, options, run, bounds, door, pty, execDaemon }: Start,
   image?: SandboxImage,
-  meanwhile?: () => void,
 ): StartOptions {
   const { plan, loaded } = prepared
   const { project, policy } = loaded
@@ -144,7 +145,6 @@ function startOptions(
       image,
       headStart: options.headStart,
       openDoor: namespace => door.openIn(namespace, policy, plan.network.kind === 'gateway'),
-      meanwhile,
     },
   }
 }

@@ -17,8 +17,13 @@ import { ownProgram } from '../../base/own-program.ts'
 import { EMPTY_FILE } from '../../protocol/guest-paths.ts'
 import type { HoldRequest, HoldResult, LiveMounts, RootHelper, Seen } from '../backend.ts'
 import type { ProgramAnswer, ProgramOrder } from './hide-programs.ts'
-import { MOUNT_MODE, type MountAnswer, type MountOrders } from './mount-inside.ts'
-import { carryOutOrder, type MountOrder } from './mount-orders.ts'
+import {
+  carryOutOrder,
+  MOUNT_MODE,
+  type MountAnswer,
+  type MountOrder,
+  type MountOrders,
+} from './mount-orders.ts'
 
 const NS_GET_USERNS = 0xb701
 const TIME_LIMIT_MS = 2000
@@ -71,27 +76,12 @@ export class NamespaceMounts implements LiveMounts {
 
   look(path: string): Seen | undefined {
     if (!this.ready() || this.#entrance === undefined) return undefined
-    return findBeneath(this.#entrance.root, path, ({ dev, ino, kind, mountPoint }) => ({
-      dev,
-      ino,
-      kind,
-      mountPoint,
-    }))
+    return findBeneath(this.#entrance.root, path, ({ fd, ...seen }) => seen)
   }
 
   async hold(requests: readonly HoldRequest[]): Promise<readonly HoldResult[]> {
     return await this.carryOut(
       requests.map(({ how, path, dev, ino }) => ({ how, path, dev: String(dev), ino: String(ino) })),
-    )
-  }
-
-  /** For a sandbox whose command has not started yet. */
-  async makeNoexec(mountPoints: readonly string[]): Promise<readonly HoldResult[]> {
-    return await this.carryOut(
-      mountPoints.map(path => {
-        const seen = this.look(path)
-        return { how: 'noexec', path, dev: String(seen?.dev), ino: String(seen?.ino) }
-      }),
     )
   }
 

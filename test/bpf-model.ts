@@ -1,10 +1,10 @@
 /**
- * A model of the kernel's seccomp interpreter, for tests only: it runs the assembled bytes on one system call. It is
+ * A model of the kernel's seccomp interpreter: it runs the assembled bytes on one system call. It is
  * written from the kernel's documentation and apart from the assembler, so that one cannot hide the other's bugs.
  */
-import { compileFilter, RETURN } from './compile.ts'
-import type { Answer, FilterOptions } from './rules.ts'
-import { AUDIT_ARCH, type SeccompArch, syscallNumbers } from './syscalls.ts'
+import { compileFilter, RETURN } from '../src/backend/seccomp/compile.ts'
+import type { Answer, FilterOptions } from '../src/backend/seccomp/rules.ts'
+import { AUDIT_ARCH, type SeccompArch, syscallNumbers } from '../src/backend/seccomp/syscalls.ts'
 
 export interface SystemCall {
   readonly nr: number
