@@ -15,32 +15,24 @@ export interface NameSource {
   nameOf(address: Address): Host | undefined
 }
 
-export interface GatewayStats {
+const newStats = () => ({
   /** Connections of the sandbox that are open now. */
-  open: number
-  undecided: number
-  accepted: number
-  allowed: number
-  denied: number
-  failed: number
+  open: 0,
+  undecided: 0,
+  accepted: 0,
+  allowed: 0,
+  denied: 0,
+  failed: 0,
   /** Closed without being served, because a limit was reached. */
-  limited: number
-  bytesUp: number
-  bytesDown: number
-}
+  limited: 0,
+  bytesUp: 0,
+  bytesDown: 0,
+})
+
+export type GatewayStats = ReturnType<typeof newStats>
 
 export class GatewayContext {
-  readonly stats: GatewayStats = {
-    open: 0,
-    undecided: 0,
-    accepted: 0,
-    allowed: 0,
-    denied: 0,
-    failed: 0,
-    limited: 0,
-    bytesUp: 0,
-    bytesDown: 0,
-  }
+  readonly stats = newStats()
   readonly network: () => NetworkPolicy
   readonly names: NameSource
   readonly limits: GatewayLimits
