@@ -4,7 +4,7 @@
  * A silent client may wait for the server to speak first, so the gateway dials for it and passes server bytes at once.
  */
 import { plainDenial } from './admit.ts'
-import { classifyFirstBytes, type FirstBytes, startsLikeText } from './first-bytes.ts'
+import { classifyFirstBytes, startsLikeText } from './first-bytes.ts'
 import { NOT_PROXY } from './http/judge.ts'
 import { serveHttp } from './http/serve.ts'
 import { OpaqueGate } from './opaque-gate.ts'
@@ -47,7 +47,12 @@ async function serveProxy(session: Session): Promise<void> {
 async function serveByFirstBytes(session: Session, endpoint: Endpoint): Promise<void> {
   const { client } = session
   if (client.held.length === 0 && !(await waitWithServer(session, endpoint))) return
-  const first = await decideFirstBytes(session)
+  const decided = (held: Buffer) => {
+    const first = classifyFirstBytes(held)
+    return first.kind === 'more' ? undefined : first
+  }
+  const first =
+    (await client.readUntil(decided, session.shared.limits.headMs)) ?? classifyFirstBytes(client.held)
   switch (first.kind) {
     case 'http':
       if (session.hasServerSpoken)
@@ -66,15 +71,6 @@ async function serveByFirstBytes(session: Session, endpoint: Endpoint): Promise<
       if (client.closed) return session.end('client')
       if (client.ended && first.likely === 'opaque') return serveOpaque(session, endpoint)
       return refuseBytes(session, endpoint, first.likely, 'its first bytes are not complete')
-  }
-}
-
-async function decideFirstBytes({ client, shared }: Session): Promise<FirstBytes> {
-  for (let end: number | undefined; ; ) {
-    const first = classifyFirstBytes(client.held)
-    if (first.kind !== 'more') return first
-    end ??= performance.now() + shared.limits.headMs
-    if (!(await client.more(end - performance.now()))) return first
   }
 }
 
@@ -140,13 +136,16 @@ async function serveOpaque(session: Session, endpoint: Endpoint): Promise<void> 
 }
 
 async function readHello({ client, shared }: Session): Promise<Exclude<HelloReading, { kind: 'more' }>> {
-  const end = performance.now() + shared.limits.headMs
-  for (;;) {
-    const reading = readClientHello(client.held, shared.limits.maxHello)
+  const { headMs, maxHello } = shared.limits
+  let need = 0
+  const read = await client.readUntil(held => {
+    if (held.length < need) return undefined
+    const reading = readClientHello(held, maxHello)
     if (reading.kind !== 'more') return reading
-    while (client.held.length < reading.need)
-      if (!(await client.more(end - performance.now()))) return { kind: 'bad', why: 'it is not complete' }
-  }
+    need = reading.need
+    return undefined
+  }, headMs)
+  return read ?? { kind: 'bad', why: 'it is not complete' }
 }
 
 const badHello = (why: string): Refusal => ({

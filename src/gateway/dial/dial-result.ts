@@ -24,16 +24,4 @@ export type DialResult =
   | { readonly kind: 'denied'; readonly denied: Denied; readonly address: Address }
   | DialFailure
 
-/** The caller may cancel a dial. */
-export class Cancellation {
-  isCancelled: boolean = false
-  onCancel: (() => void) | undefined
-
-  cancel(): void {
-    if (this.isCancelled) return
-    this.isCancelled = true
-    this.onCancel?.()
-  }
-}
-
 export const failed = (reason: FailureReason, why: string): DialFailure => ({ kind: 'failed', reason, why })

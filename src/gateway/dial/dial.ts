@@ -5,16 +5,15 @@
  * connection is refused.
  */
 import { errnoOf } from '../../base/error.ts'
-import { type Address, parseAddress } from '../../policy/network/address.ts'
+import { type Address, LOOPBACK, printAddress } from '../../policy/network/address.ts'
 import { checkDial, type Dial } from '../../policy/network/decide-connection.ts'
 import type { Denied } from '../../policy/network/denial.ts'
 import type { NetworkIndex } from '../../policy/network/network.ts'
 import type { Port } from '../../policy/network/port.ts'
 import type { NetworkPolicy } from '../../policy/policy.ts'
 import type { GatewayLimits } from '../limits.ts'
-import { Semaphore } from '../stream/semaphore.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
-import { type Cancellation, type DialFailure, type DialResult, failed } from './dial-result.ts'
+import { type DialFailure, type DialResult, failed } from './dial-result.ts'
 import { denyOwn, OwnAddresses } from './own-addresses.ts'
 import type { Resolver } from './resolve.ts'
 import { dialThroughProxy } from './upstream-proxy.ts'
@@ -48,18 +47,22 @@ export class Dialer {
     return this.#dials.taken
   }
 
-  async dial(dial: Dial, cancellation: Cancellation, indexOf: IndexOf = plainIndex): Promise<DialResult> {
+  async dial(
+    dial: Dial,
+    cancellation: AbortSignal,
+    indexOf: IndexOf = ({ index }) => index,
+  ): Promise<DialResult> {
     await this.#dials.acquire()
     try {
-      return cancellation.isCancelled ? GIVEN_UP : await this.#dial(dial, cancellation, indexOf)
+      return cancellation.aborted ? GIVEN_UP : await this.#dial(dial, cancellation, indexOf)
     } finally {
       this.#dials.release()
     }
   }
 
-  async #dial(dial: Dial, cancellation: Cancellation, indexOf: IndexOf): Promise<DialResult> {
+  async #dial(dial: Dial, cancellation: AbortSignal, indexOf: IndexOf): Promise<DialResult> {
     const { network, resolver } = this.#options
-    if (dial.kind === 'host-service') return this.connectAny(LOOPBACK, dial.port, cancellation)
+    if (dial.kind === 'host-service') return this.connectAny(LOOPBACK_ADDRESSES, dial.port, cancellation)
     const proxy = network().upstreamProxy
     if (proxy !== null)
       return dialThroughProxy(
@@ -70,7 +73,7 @@ export class Dialer {
       )
     if (dial.kind === 'address') return this.#dialChecked([dial.address], dial, cancellation, indexOf)
     const resolution = await resolver.resolve(dial.host)
-    if (cancellation.isCancelled) return GIVEN_UP
+    if (cancellation.aborted) return GIVEN_UP
     if (!resolution.ok) return failed(resolution.reason, resolution.why)
     return this.#dialChecked(resolution.addresses, dial, cancellation, indexOf)
   }
@@ -78,7 +81,7 @@ export class Dialer {
   #dialChecked(
     addresses: readonly Address[],
     dial: Dial,
-    cancellation: Cancellation,
+    cancellation: AbortSignal,
     indexOf: IndexOf,
   ): Promise<DialResult> {
     // The current policy may be narrower than the one that allowed the name.
@@ -107,7 +110,7 @@ export class Dialer {
    * Tries the addresses in order, and starts the next one while a slow one is pending. The first that connects wins. A
    * hostile zone chooses the number of addresses and each attempt costs a descriptor, so parallel attempts are limited.
    */
-  connectAny(addresses: readonly Address[], port: Port, cancellation: Cancellation): Promise<DialResult> {
+  connectAny(addresses: readonly Address[], port: Port, cancellation: AbortSignal): Promise<DialResult> {
     const { connect: open, limits } = this.#options
     return new Promise(resolve => {
       const attempts = new Set<StreamSocket>()
@@ -123,7 +126,7 @@ export class Dialer {
       const settle = (result: DialResult): void => {
         clearTimeout(stagger)
         clearTimeout(deadline)
-        cancellation.onCancel = undefined
+        cancellation.onabort = null
         for (const socket of attempts) socket.destroy()
         attempts.clear()
         countExtra()
@@ -160,24 +163,49 @@ export class Dialer {
         () => settle(failed('upstream-timeout', 'the server did not answer')),
         limits.connectMs,
       )
-      cancellation.onCancel = () => settle(GIVEN_UP)
+      cancellation.onabort = () => settle(GIVEN_UP)
       tryNext()
     })
+  }
+}
+
+/** Grants a limited number of permits. Further callers wait in order. */
+class Semaphore {
+  readonly #permits: number
+  readonly #waiting: (() => void)[] = []
+  #taken = 0
+
+  constructor(permits: number) {
+    this.#permits = permits
+  }
+
+  get taken(): number {
+    return this.#taken
+  }
+
+  acquire(): Promise<void> {
+    if (this.#taken < this.#permits) {
+      this.#taken++
+      return Promise.resolve()
+    }
+    return new Promise(resolve => this.#waiting.push(resolve))
+  }
+
+  release(): void {
+    // The permit passes to the next caller without becoming free in between.
+    const next = this.#waiting.shift()
+    if (next === undefined) this.#taken--
+    else next()
   }
 }
 
 /** The rules that apply to one dial. */
 type IndexOf = (network: NetworkPolicy) => NetworkIndex
 
-const plainIndex: IndexOf = ({ index }) => index
-
 const GIVEN_UP = failed('given-up', 'the client went away')
 
 /** The addresses of `host.pen.internal`. Only a rule for that name leads here. */
-const LOOPBACK: readonly Address[] = ['127.0.0.1', '::1'].flatMap(text => {
-  const address = parseAddress(text)
-  return address.ok ? [address.value] : []
-})
+const LOOPBACK_ADDRESSES = [printAddress(LOOPBACK.ip), printAddress(LOOPBACK.ip6)]
 
 function unreachable(error: unknown): DialFailure {
   const errno = errnoOf(error)

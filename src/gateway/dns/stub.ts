@@ -1,10 +1,11 @@
 import type { Socket as UdpSocket } from 'node:dgram'
 import type { AuditSink, DnsRefused } from '../../audit/event.ts'
 import { TokenBucket } from '../../base/token-bucket.ts'
+import { ByteStream } from '../stream/byte-stream.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
 import { answerQuery } from './answer.ts'
 import type { NameTable } from './names.ts'
-import { DnsStream } from './stream.ts'
+import { serveStream } from './stream.ts'
 
 export interface DnsLimits {
   readonly queriesPerSecond: number
@@ -52,11 +53,9 @@ export class DnsStub {
       return
     }
     this.#tcp.add(socket)
-    new DnsStream(
-      socket,
-      query => this.#answer(query),
-      () => this.#tcp.delete(socket),
-    )
+    const client = new ByteStream(socket)
+    client.onClose = () => this.#tcp.delete(socket)
+    serveStream(client, query => this.#answer(query)).catch(() => socket.destroy())
   }
 
   close(): void {

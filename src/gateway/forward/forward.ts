@@ -5,7 +5,7 @@
 import { errnoOf, PenError } from '../../base/error.ts'
 import { close } from '../../base/kernel/descriptor.ts'
 import { AF } from '../../base/kernel/socket.ts'
-import { type Address, parseAddress } from '../../policy/network/address.ts'
+import { type Address, LOOPBACK, printAddress } from '../../policy/network/address.ts'
 import type { Port } from '../../policy/network/port.ts'
 import { connectTcp, type Listening, listenLoopback } from '../dial/tcp-connect.ts'
 import type { NamespaceSockets } from '../netns/namespace-sockets.ts'
@@ -131,12 +131,12 @@ export class Forward {
   async #dial(): Promise<TcpSocket> {
     const { v4, v6 } = await this.#context.sockets.take()
     try {
-      const socket = await dialInside(LOOPBACK_V4, this.guest, v4)
+      const socket = await dialInside(printAddress(LOOPBACK.ip), this.guest, v4)
       if (v6 !== undefined) close(v6)
       return socket
     } catch (error) {
       if (v6 === undefined) throw error
-      return await dialInside(LOOPBACK_V6, this.guest, v6)
+      return await dialInside(printAddress(LOOPBACK.ip6), this.guest, v6)
     }
   }
 
@@ -233,11 +233,3 @@ function refusal(error: unknown, address: string, port: number): unknown {
     })
   return error
 }
-
-const loopback = (text: string): Address => {
-  const address = parseAddress(text)
-  if (!address.ok) throw new PenError('INTERNAL', { what: 'loopback did not parse as an address' })
-  return address.value
-}
-const LOOPBACK_V4 = loopback('127.0.0.1')
-const LOOPBACK_V6 = loopback('::1')

@@ -7,7 +7,7 @@ import type { Socket as DatagramSocket } from 'node:dgram'
 import { close } from '../../base/kernel/descriptor.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { listenTcp } from '../dial/tcp-connect.ts'
-import { connectionLimits } from '../stream/connection-limits.ts'
+import { atMost, connectionLimits } from '../stream/connection-limits.ts'
 import type { TcpSocket } from '../stream/tcp-socket.ts'
 import { type Role, rulesMessage } from './listeners.ts'
 import { type DoorLocation, type DoorRootHelper, entryByDescriptor, inNamespace } from './namespace.ts'
@@ -87,7 +87,6 @@ class OpenDoor implements Door {
   /** Descriptors that no server owns yet. */
   readonly #unowned: Map<number, Role>
   readonly #close: (() => void)[] = []
-  #open = 0
   #settled: readonly RefusedDatagram[] | undefined
 
   constructor(sockets: DoorSockets, helper: DoorRootHelper | undefined) {
@@ -122,18 +121,7 @@ class OpenDoor implements Door {
         handlers.rejected?.('hung-up')
       }
     }
-    const accept = (handle: (socket: TcpSocket) => void) => (socket: TcpSocket) => {
-      if (this.#open >= limits.connections) {
-        socket.reset()
-        handlers.rejected?.('connections')
-        return
-      }
-      this.#open += 1
-      socket.onClosed = () => {
-        this.#open -= 1
-      }
-      handle(socket)
-    }
+    const accept = atMost(limits.connections, () => handlers.rejected?.('connections'))
     const streams = { dialled, proxy: handlers.proxied, 'dns-stream': handlers.queryStream }
     for (const [role, handle] of Object.entries(streams))
       for (const fd of this.#take(role as keyof typeof streams)) {

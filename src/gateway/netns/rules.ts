@@ -2,6 +2,7 @@
  * The rules of the namespace: they redirect dialled ports to the ports of the door. Those are below 1024, where a
  * sandbox cannot bind. They are always free, because the namespace is new.
  */
+import { LOOPBACK } from '../../policy/network/address.ts'
 import {
   accept,
   addDestination,
@@ -40,7 +41,6 @@ const REFUSED = {
 } as const satisfies Record<Family, DestinationSet>
 export const REFUSED_SETS: readonly string[] = [REFUSED.ip.name, REFUSED.ip6.name]
 
-const LOOPBACK = { ip: [127, 0, 0, 1], ip6: [...Array<number>(15).fill(0), 1] } as const
 const toLoopback = { ip: toAddress('ip', [127]), ip6: toAddress('ip6', LOOPBACK.ip6) } as const
 
 const dialled = (...expressions: readonly Expression[]): Change => rule(TABLE, 'dialled', ...expressions)

@@ -87,6 +87,16 @@ export class ByteStream implements BufferOwner, SocketEvents {
     })
   }
 
+  /** Reads the held bytes, and again when more come, until `read` returns a value. Undefined when `more` fails. */
+  async readUntil<T>(read: (held: Buffer) => T | undefined, ms?: number): Promise<T | undefined> {
+    const end = ms === undefined ? undefined : performance.now() + ms
+    for (;;) {
+      const value = read(this.#held)
+      if (value !== undefined) return value
+      if (!(await this.more(end === undefined ? undefined : end - performance.now()))) return undefined
+    }
+  }
+
   /** Ends a wait in `more` like a timeout. */
   stopWaiting(): void {
     this.#wake(false)
