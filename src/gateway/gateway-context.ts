@@ -1,19 +1,15 @@
 /** State that all connections of one sandbox share. */
 import type { AuditEventInput, AuditSink } from '../audit/event.ts'
 import { TokenBucket } from '../base/token-bucket.ts'
-import type { Address } from '../policy/network/address.ts'
-import type { Host } from '../policy/network/host.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import type { Sourced } from '../policy/source.ts'
 import type { Dialer } from './dial/dial.ts'
+import type { NameTable } from './dns/names.ts'
 import { Holds } from './holds.ts'
 import type { GatewayLimits } from './limits.ts'
 import { BufferBudget } from './stream/buffer-budget.ts'
 
-/** Maps a synthetic address back to its name. The gateway needs no more of the name table. */
-export interface NameSource {
-  nameOf(address: Address): Host | undefined
-}
+const UNRECORDED = 'connections rejected without a record'
 
 const newStats = () => ({
   /** Connections of the sandbox that are open now. */
@@ -34,7 +30,7 @@ export type GatewayStats = ReturnType<typeof newStats>
 export class GatewayContext {
   readonly stats = newStats()
   readonly network: () => NetworkPolicy
-  readonly names: NameSource
+  readonly names: Pick<NameTable, 'nameOf'>
   readonly limits: GatewayLimits
   readonly dialer: Dialer
   readonly buffers: BufferBudget
@@ -49,7 +45,7 @@ export class GatewayContext {
 
   constructor(
     network: () => NetworkPolicy,
-    names: NameSource,
+    names: Pick<NameTable, 'nameOf'>,
     limits: GatewayLimits,
     dialer: Dialer,
     audit: AuditSink,
@@ -103,14 +99,7 @@ export class GatewayContext {
   /** Writes one record per limit for the connections rejected since the last call. */
   recordRejected(): void {
     for (const [limit, count] of this.#rejected)
-      if (
-        this.record({
-          kind: 'limit-hit',
-          limit,
-          value: String(count),
-          reason: 'connections rejected without a record',
-        })
-      )
+      if (this.record({ kind: 'limit-hit', limit, value: String(count), reason: UNRECORDED }))
         this.#rejected.delete(limit)
   }
 }

@@ -6,20 +6,16 @@ import { serveConnection } from './connection.ts'
 import { type Connect, Dialer } from './dial/dial.ts'
 import { HostResolver, type Resolver } from './dial/resolve.ts'
 import { connectTcp } from './dial/tcp-connect.ts'
-import { GatewayContext, type GatewayStats, type NameSource } from './gateway-context.ts'
+import type { NameTable } from './dns/names.ts'
+import { GatewayContext, type GatewayStats } from './gateway-context.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
 import type { Endpoint } from './route.ts'
 import { type Accepted, Session } from './session.ts'
 
-export type { Resolver } from './dial/resolve.ts'
-export type { GatewayStats, NameSource } from './gateway-context.ts'
-export type { GatewayLimits } from './limits.ts'
-export type { Accepted } from './session.ts'
-
 export interface GatewayOptions {
   /** The current policy. The gateway reads it at every decision, so a change takes effect at once and as a whole. */
   readonly network: () => NetworkPolicy
-  readonly names: NameSource
+  readonly names: Pick<NameTable, 'nameOf'>
   readonly audit: AuditSink
   readonly limits?: Partial<GatewayLimits>
   readonly resolver?: Resolver
@@ -42,16 +38,12 @@ export class Gateway {
   #isClosed: boolean = false
   #onEmpty: (() => void) | undefined
 
-  constructor({ network, names, audit, limits: overrides, resolver, connect, useUp }: GatewayOptions) {
-    const limits = { ...DEFAULT_LIMITS, ...overrides }
-    this.#resolver = resolver ?? new HostResolver({ timeoutMs: limits.lookupMs })
-    const dialer = new Dialer({
-      network,
-      resolver: this.#resolver,
-      limits,
-      connect: connect ?? connectTcp,
-    })
-    this.#shared = new GatewayContext(network, names, limits, dialer, audit, useUp ?? (() => false))
+  constructor(options: GatewayOptions) {
+    const { network, names, audit, connect = connectTcp, useUp = () => false } = options
+    const limits = { ...DEFAULT_LIMITS, ...options.limits }
+    this.#resolver = options.resolver ?? new HostResolver({ timeoutMs: limits.lookupMs })
+    const dialer = new Dialer({ network, resolver: this.#resolver, limits, connect })
+    this.#shared = new GatewayContext(network, names, limits, dialer, audit, useUp)
     this.#sweeper = setInterval(() => this.#sweep(), Math.min(SWEEP_MS, limits.halfClosedMs))
     this.#sweeper.unref()
   }

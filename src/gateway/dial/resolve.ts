@@ -3,7 +3,7 @@
  * zone. Search domains do not apply. The hosts file comes first. Answers are hostile, and the dialer checks each one.
  */
 import type { Resolver as DnsResolver } from 'node:dns/promises'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { type Address, parseAddress } from '../../policy/network/address.ts'
 import { type Host, parseHost } from '../../policy/network/host.ts'
 
@@ -42,7 +42,7 @@ export class HostResolver implements Resolver {
   readonly #options: ResolverOptions
   readonly #known = new Map<Host, { readonly until: number; readonly resolution: Resolution }>()
   readonly #asking = new Map<Host, Promise<Resolution>>()
-  #hosts: HostsFile | undefined
+  #hosts: { readonly since: number; readonly text: Promise<string> } | undefined
 
   constructor(options: ResolverOptions = {}) {
     this.#options = options
@@ -72,11 +72,7 @@ export class HostResolver implements Resolver {
     if (addresses.length === 0)
       return failure === 'lookup-failed'
         ? { ok: false, reason: failure, why: `the lookup of ${name} failed or timed out` }
-        : {
-            ok: false,
-            reason: 'name-not-found',
-            why: `${name} does not exist, or has no address`,
-          }
+        : { ok: false, reason: 'name-not-found', why: `${name} does not exist, or has no address` }
     const resolution: Resolution = { ok: true, addresses: addresses.slice(0, MAX_ADDRESSES) }
     if (ttlMs > 0) {
       if (this.#known.size >= MAX_KNOWN) this.#known.clear()
@@ -128,39 +124,16 @@ export class HostResolver implements Resolver {
     const { hostsFile = '/etc/hosts' } = this.#options
     if (hostsFile === null) return []
     const now = performance.now()
+    // The file is trusted.
     if (this.#hosts === undefined || now - this.#hosts.since > HOSTS_MS)
-      this.#hosts = await readHosts(hostsFile, now, this.#hosts)
-    const { text, found } = this.#hosts
-    const known = found.get(name)
-    if (known !== undefined) return known
-    const entries = hostsEntries(text, name)
-    if (entries.length > 0) found.set(name, entries)
-    return entries
+      this.#hosts = { since: now, text: readFile(hostsFile, 'utf8').then(toLower, () => '') }
+    return hostsEntries(await this.#hosts.text, name)
   }
 }
+
+const toLower = (text: string): string => text.toLowerCase()
 
 const TTL = { ttl: true } as const
-
-interface HostsFile {
-  readonly since: number
-  /** Identifies the version of the file. */
-  readonly version: string
-  readonly text: string
-  readonly found: Map<Host, Address[]>
-}
-
-/** The file is trusted. It is read again only when it has changed. */
-async function readHosts(path: string, since: number, known: HostsFile | undefined): Promise<HostsFile> {
-  try {
-    const { ino, size, mtimeMs } = await stat(path)
-    const version = `${ino} ${size} ${mtimeMs}`
-    if (known?.version === version) return { ...known, since }
-    const text = (await readFile(path, 'utf8')).toLowerCase()
-    return { since, version, text, found: new Map() }
-  } catch {
-    return { since, version: '', text: '', found: new Map() }
-  }
-}
 
 /** `text` is in lower case. Parses only lines that contain the name, because some files have 100,000 lines. */
 export function hostsEntries(text: string, name: Host): Address[] {
