@@ -38,13 +38,10 @@ export class Commands {
       reapOrphans(pid => [...this.#running.values()].some(command => command.pid === pid))
     if (setup.processes !== undefined)
       this.#fullTimer = setInterval(() => {
-        if (this.#running.size > 0 && isFull()) this.#tellFull()
+        if (this.#running.size === 0 || !isFull()) return
+        clearInterval(this.#fullTimer)
+        this.#say({ kind: 'full' })
       }, LOOK_MS)
-  }
-
-  #tellFull(): void {
-    clearInterval(this.#fullTimer)
-    this.#say({ kind: 'full' })
   }
 
   obey(order: CommandOrder): void {
@@ -98,7 +95,10 @@ export class Commands {
       const command = new Command(channel, start(order, String(channel), this.#setup), this.#sender)
       this.#running.set(channel, command)
       this.#say({ kind: 'started', channel })
-      void command.run().finally(() => this.#remove(channel))
+      void command.run().finally(() => {
+        this.#spans.end(channel)
+        this.#running.delete(channel)
+      })
     } catch (error) {
       this.#spans.end(channel)
       // An error of the kernel fails this order. Any other error is a bug of the exec daemon, and ends it.
@@ -106,11 +106,6 @@ export class Commands {
       if (errno === undefined || !(error instanceof Error)) throw error
       this.#say({ kind: 'failed', channel, errno, reason: error.message })
     }
-  }
-
-  #remove(channel: number): void {
-    this.#spans.end(channel)
-    this.#running.delete(channel)
   }
 
   #say(report: Report): void {

@@ -36,20 +36,21 @@ export async function runExecDaemon(words: readonly string[]): Promise<ExitCode>
       if (bare === undefined) resolve(EXIT.ok)
       else void bare.endBelow(process.pid).finally(() => resolve(EXIT.ok))
     }
-    const daemons = new Map<object, ExecDaemon>()
+    let daemon: ExecDaemon | undefined
     const options = {
       ...place,
       socket: {
-        open: (socket: Bun.Socket) =>
-          void daemons.set(socket, new ExecDaemon(bytes => socket.write(bytes), init, reject)),
-        data: (socket: Bun.Socket, bytes: Uint8Array) => {
+        open: (socket: Bun.Socket) => {
+          daemon = new ExecDaemon(bytes => socket.write(bytes), init, reject)
+        },
+        data: (_: Bun.Socket, bytes: Uint8Array) => {
           try {
-            daemons.get(socket)?.receive(bytes)
+            daemon?.receive(bytes)
           } catch (error) {
             reject(error)
           }
         },
-        drain: (socket: Bun.Socket) => daemons.get(socket)?.drain(),
+        drain: () => daemon?.drain(),
         close: disconnected,
         error: disconnected,
       },

@@ -1,6 +1,7 @@
 /** Starts one command, as the kernel and `execvp` would: in a new session, with only the three standard descriptors. */
 import { closeSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
+import { O_CLOEXEC } from '../base/kernel/descriptor.ts'
 import { descriptorsOf } from '../base/kernel/processes.ts'
 import { tryCall } from '../base/kernel/system-call.ts'
 import { join, resolve } from '../base/posix-path.ts'
@@ -13,7 +14,6 @@ import { MARK } from './kill.ts'
 
 /** Used when no PATH is set. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin'
-const O_CLOEXEC = 0o2000000
 const F_DUPFD_CLOEXEC = 1030
 
 export interface Started {
