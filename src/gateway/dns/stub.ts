@@ -7,23 +7,18 @@ import { answerQuery } from './answer.ts'
 import type { NameTable } from './names.ts'
 import { serveStream } from './stream.ts'
 
-export interface DnsLimits {
-  readonly queriesPerSecond: number
-  readonly tcpConnections: number
-}
-
-const LIMITS: DnsLimits = { queriesPerSecond: 100_000, tcpConnections: 64 }
+const LIMITS = { queriesPerSecond: 100_000, tcpConnections: 64 }
 
 export interface DnsOptions {
   readonly names: NameTable
   readonly audit: AuditSink
-  readonly limits?: Partial<DnsLimits>
+  readonly limits?: Partial<typeof LIMITS>
 }
 
 /** Answers the DNS queries of a sandbox on the sockets of its door. It opens no socket and asks no server. */
 export class DnsStub {
   readonly #names: NameTable
-  readonly #limits: DnsLimits
+  readonly #limits: Readonly<typeof LIMITS>
   readonly #rate: TokenBucket
   readonly #refused: RefusedQueries
   readonly #udp = new Set<UdpSocket>()

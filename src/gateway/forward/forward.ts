@@ -97,13 +97,8 @@ export class Forward {
     const { local, remote } = client
     const ends = local === undefined || remote === undefined ? undefined : ([remote, local] as const)
     const user = ends === undefined ? undefined : owners.userOf(...ends)
-    if (
-      this.#isClosed ||
-      ends === undefined ||
-      user === undefined ||
-      !users.has(user) ||
-      !this.#context.enter()
-    ) {
+    const isAllowed = !this.#isClosed && user !== undefined && users.has(user)
+    if (ends === undefined || !isAllowed || !this.#context.enter()) {
       this.refused++
       client.reset()
       return
@@ -215,21 +210,18 @@ function listenAt(family: Family, port: number, accepted: (socket: TcpSocket) =>
 }
 
 function refusal(error: unknown, address: string, port: number): unknown {
-  const errno = errnoOf(error)
-  const at = `${address}:${port}`
-  if (errno === 'EADDRINUSE')
-    return new PenError('CONNECT', {
-      what: `port ${port} of this machine is already in use`,
-      at,
-      hint: 'stop the program that listens there, or put another host port before the colon (0 chooses a free one)',
-      cause: error,
-    })
-  if (errno === 'EACCES')
-    return new PenError('CONNECT', {
-      what: `not allowed to listen on port ${port} of this machine`,
-      at,
-      hint: 'put a host port above 1023 before the colon (0 chooses a free one)',
-      cause: error,
-    })
-  return error
+  const [what, hint] = REFUSALS[errnoOf(error) ?? '']?.(port) ?? []
+  if (what === undefined || hint === undefined) return error
+  return new PenError('CONNECT', { what, at: `${address}:${port}`, hint, cause: error })
+}
+
+const REFUSALS: Readonly<Record<string, (port: number) => readonly [what: string, hint: string]>> = {
+  EADDRINUSE: port => [
+    `port ${port} of this machine is already in use`,
+    'stop the program that listens there, or put another host port before the colon (0 chooses a free one)',
+  ],
+  EACCES: port => [
+    `not allowed to listen on port ${port} of this machine`,
+    'put a host port above 1023 before the colon (0 chooses a free one)',
+  ],
 }

@@ -98,7 +98,7 @@ class OpenDoor implements Door {
     const [network = -1] = this.#withRole('network')
     const [user = -1] = this.#withRole('user')
     this.#network = network
-    this.#prefix = entryByDescriptor(network, user, userNamespace).prefix
+    this.#prefix = entryByDescriptor(network, user, userNamespace)
     this.wrap = userNamespace === 'none' ? [] : this.#prefix
   }
 

@@ -7,7 +7,7 @@ import { AF, SOCK } from '../../base/kernel/socket.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { bringUpLoopback, makeEveryAddressLocal } from './loopback.ts'
 import { batch } from './nf-tables.ts'
-import { CATCH_ALL_PORT, DNS_PORT, IPV6_SETTINGS, RULES, SETTINGS, type Setting } from './rules.ts'
+import { CATCH_ALL_PORT, DNS_PORT, IPV6_SETTINGS, RULES, SETTINGS } from './rules.ts'
 import { bound, type Family, loopbackOf } from './sockets.ts'
 
 /** The purpose of a descriptor. */
@@ -28,19 +28,19 @@ const BACKLOG = 4096
 
 export type Opened = readonly (readonly [Role, number])[]
 
-/** Opens listeners with rules that redirect every port, or on single ports. Undefined when the kernel refuses the rules. */
-export function openListeners(how: 'mapped'): Opened | undefined
-export function openListeners(how: readonly number[]): Opened
-export function openListeners(how: 'mapped' | readonly number[]): Opened | undefined {
-  const rules = how === 'mapped' ? loadRules() : undefined
-  if (how === 'mapped' && rules === undefined) return undefined
-  const opened: [Role, number][] = rules === undefined ? [] : [['rules', rules]]
+/** Opens listeners with rules that redirect every port to them. Undefined when the kernel refuses the rules. */
+export function openMapped(): Opened | undefined {
+  const rules = loadRules()
+  return rules === undefined ? undefined : openListeners([CATCH_ALL_PORT], [['rules', rules]])
+}
+
+/** Opens listeners on these ports. Closes everything when it fails, also what is open already. */
+export function openListeners(ports: readonly number[], opened: [Role, number][] = []): Opened {
   try {
     bringUpLoopback()
     makeEveryAddressLocal(AF.inet)
     opened.push(['network', openPath('/proc/thread-self/ns/net')])
     opened.push(['user', openPath('/proc/thread-self/ns/user')])
-    const ports = how === 'mapped' ? [CATCH_ALL_PORT] : how
     listenAll(AF.inet, ports, opened)
     opened.push(['proxy', loopback(AF.inet, SOCK.stream, PROXY_PORT)])
     listenAllIpv6(ports, opened)
@@ -108,8 +108,8 @@ const loopback = (family: Family, type: number, port: number): number =>
   })
 
 /** For speed, not safety: a kernel without one of these serves fewer connections per minute. */
-function apply(settings: readonly Setting[]): void {
-  for (const { file, value } of settings) {
+function apply(settings: Readonly<Record<string, string>>): void {
+  for (const [file, value] of Object.entries(settings)) {
     try {
       // Even an unchanged value makes the kernel visit every interface, so it is not written.
       if (readFileSync(file, 'utf8').trim() !== value) writeFileSync(file, value)

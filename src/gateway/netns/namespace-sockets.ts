@@ -9,7 +9,7 @@ import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 import { ownProgram } from '../../base/own-program.ts'
 import { DOOR_MODE, SOCKETS } from './door-mode.ts'
 import { type DoorLocation, entryByDescriptor, entryFor, inNamespace } from './namespace.ts'
-import { openInChild, starterOf } from './open.ts'
+import { openInChild, starterOf, startHere } from './open.ts'
 import { openSockets } from './sockets.ts'
 
 export interface SocketPair {
@@ -93,29 +93,25 @@ export class NamespaceSockets {
 
   async #make(): Promise<SocketPair[]> {
     try {
-      const mode = [...ownProgram(), DOOR_MODE, SOCKETS, String(BATCH)]
-      if (this.#byHelper !== undefined) {
-        const { prefix } = entryFor(this.#byHelper)
-        return asPairs(await openInChild([...prefix, ...mode], starterOf(this.#byHelper)))
-      }
-      if (this.#owner === undefined) return inPairs(inNamespace(this.#network, () => openSockets(BATCH)))
-      // The child needs no capabilities there, so it keeps its outside user id.
-      const { prefix } = entryByDescriptor(this.#network, this.#owner, 'own-id')
-      return asPairs(await openInChild([...prefix, ...mode]))
+      const helper = this.#byHelper
+      if (helper === undefined && this.#owner === undefined)
+        return inPairs(inNamespace(this.#network, () => openSockets(BATCH)))
+      const prefix =
+        helper === undefined
+          ? // The child needs no capabilities there, so it keeps its outside user id.
+            entryByDescriptor(this.#network, this.#owner ?? -1, 'own-id')
+          : entryFor(helper).prefix
+      const argv = [...prefix, ...ownProgram(), DOOR_MODE, SOCKETS, String(BATCH)]
+      return inPairs(await openInChild(argv, helper === undefined ? startHere : starterOf(helper)))
     } catch (cause) {
       throw notEntered(cause)
     }
   }
 }
 
-function asPairs(opened: Awaited<ReturnType<typeof openInChild>>): SocketPair[] {
-  if (opened === undefined)
-    throw new PenError('INTERNAL', { what: 'the door mode reported rules it was not asked for' })
-  return inPairs(opened)
-}
 const ENDED = (): PenError => new PenError('STATE', { what: 'the sandbox has ended' })
 
-export function closePair({ v4, v6 }: SocketPair): void {
+function closePair({ v4, v6 }: SocketPair): void {
   close(v4)
   if (v6 !== undefined) close(v6)
 }
