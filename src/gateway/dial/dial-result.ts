@@ -21,7 +21,7 @@ export interface DialFailure {
 
 export type DialResult =
   | { readonly kind: 'connected'; readonly socket: StreamSocket; readonly address: Address | undefined }
-  | { readonly kind: 'denied'; readonly denied: Denied; readonly address: Address }
+  | { readonly kind: 'denied'; readonly denied: Denied }
   | DialFailure
 
 export const failed = (reason: FailureReason, why: string): DialFailure => ({ kind: 'failed', reason, why })

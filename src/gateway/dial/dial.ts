@@ -5,16 +5,16 @@
  * connection is refused.
  */
 import { errnoOf } from '../../base/error.ts'
-import { type Address, LOOPBACK, printAddress } from '../../policy/network/address.ts'
+import { type Address, LOOPBACK, parseAddress, printAddress } from '../../policy/network/address.ts'
 import { checkDial, type Dial } from '../../policy/network/decide-connection.ts'
-import type { Denied } from '../../policy/network/denial.ts'
+import { type Denied, deny } from '../../policy/network/denial.ts'
+import { printEndpoint } from '../../policy/network/net-rule.ts'
 import type { NetworkIndex } from '../../policy/network/network.ts'
 import type { Port } from '../../policy/network/port.ts'
 import type { NetworkPolicy } from '../../policy/policy.ts'
 import type { GatewayLimits } from '../limits.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
 import { type DialFailure, type DialResult, failed } from './dial-result.ts'
-import { denyOwn, OwnAddresses } from './own-addresses.ts'
 import type { Resolver } from './resolve.ts'
 import { dialThroughProxy } from './upstream-proxy.ts'
 
@@ -87,15 +87,15 @@ export class Dialer {
     // The current policy may be narrower than the one that allowed the name.
     const index = indexOf(this.#options.network())
     const good: Address[] = []
-    let refusal: { readonly denied: Denied; readonly address: Address } | undefined
+    let denied: Denied | undefined
     for (const address of addresses) {
       const check = this.check(index, address, dial)
       if (check.ok) good.push(address)
-      else refusal ??= { denied: check, address }
+      else denied ??= check
     }
     if (good.length > 0) return this.connectAny(good, dial.port, cancellation)
     return Promise.resolve(
-      refusal === undefined ? failed('name-not-found', 'no address') : { kind: 'denied', ...refusal },
+      denied === undefined ? failed('name-not-found', 'no address') : { kind: 'denied', denied },
     )
   }
 
@@ -198,6 +198,40 @@ class Semaphore {
     else next()
   }
 }
+
+/** Interfaces may change while a sandbox runs. */
+const FRESH_MS = 1000
+
+/**
+ * The addresses of the host. Most are private and refused for that. Services at a public one may rely on a firewall that
+ * does not filter local traffic. So a name that resolves to an own address needs a rule that names the address.
+ */
+class OwnAddresses {
+  #known: ReadonlySet<Address> = new Set()
+  #since = Number.NEGATIVE_INFINITY
+
+  has(address: Address): boolean {
+    const now = performance.now()
+    if (now - this.#since > FRESH_MS) {
+      this.#since = now
+      const { networkInterfaces } = process.getBuiltinModule('node:os')
+      this.#known = new Set(
+        Object.values(networkInterfaces())
+          .flatMap(list => list ?? [])
+          .map(({ address: text }) => parseAddress(text.replace(/%.*/, '')))
+          .flatMap(parsed => (parsed.ok ? [parsed.value] : [])),
+      )
+    }
+    return this.#known.has(address)
+  }
+}
+
+const denyOwn = (address: Address, port: Port): Denied =>
+  deny(
+    'address-not-allowed',
+    `${address} is an address of this machine, and no rule names it`,
+    `pen allow ${printEndpoint({ kind: 'address', address }, port)}`,
+  )
 
 /** The rules that apply to one dial. */
 type IndexOf = (network: NetworkPolicy) => NetworkIndex

@@ -5,6 +5,10 @@
  */
 import type { Socket as DatagramSocket } from 'node:dgram'
 import { close } from '../../base/kernel/descriptor.ts'
+import { AF, SOL } from '../../base/kernel/socket.ts'
+import { tryCall } from '../../base/kernel/system-call.ts'
+import { type Address, parseAddress, printAddress } from '../../policy/network/address.ts'
+import { type Port, parsePort } from '../../policy/network/port.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { listenTcp } from '../dial/tcp-connect.ts'
 import { atMost, connectionLimits } from '../stream/connection-limits.ts'
@@ -12,7 +16,6 @@ import type { TcpSocket } from '../stream/tcp-socket.ts'
 import { type Role, rulesMessage } from './listeners.ts'
 import { type DoorLocation, type DoorRootHelper, entryByDescriptor, inNamespace } from './namespace.ts'
 import { type DoorSockets, openDoorSockets } from './open.ts'
-import { boundDestination, type Destination, originalDestination } from './original-destination.ts'
 import { listRefused, type RefusedDatagram } from './refused.ts'
 
 export interface DoorOptions {
@@ -20,6 +23,12 @@ export interface DoorOptions {
   readonly ports: readonly number[]
   /** The namespace of the door. The default is a new one. */
   readonly location?: DoorLocation
+}
+
+/** The destination that a program dialled. */
+interface Destination {
+  readonly address: Address
+  readonly port: Port
 }
 
 /** Called for each new connection, before any byte of it is read. */
@@ -185,4 +194,40 @@ function closeOnce(socket: DatagramSocket): void {
   try {
     socket.close()
   } catch {}
+}
+
+const SO_ORIGINAL_DST = 80
+
+/**
+ * The destination before the rules redirected it. The kernel reports it; a sandbox cannot forge it.
+ * Undefined when the kernel knows no destination: the socket is closed, or the program dialled the door's own port on
+ * loopback. The caller then closes the connection.
+ */
+function originalDestination(socket: TcpSocket): Destination | undefined {
+  const fd = socket.descriptor
+  if (fd === undefined) return undefined
+  // Trying both is cheaper than asking for the family: a socket of the other family returns an error.
+  return ask(fd, SOL.ip, AF.inet) ?? ask(fd, SOL.ipv6, AF.inet6)
+}
+
+/** For a door without rules: the local address of the socket is the dialled one. */
+function boundDestination(socket: TcpSocket): Destination | undefined {
+  const { local } = socket
+  const address = parseAddress(local?.address ?? '')
+  const port = parsePort(String(local?.port))
+  return address.ok && port.ok ? { address: address.value, port: port.value } : undefined
+}
+
+// One buffer for all calls, because the call and the read of its answer are never interleaved.
+const answer = new Uint8Array(28)
+const size = new Uint32Array(1)
+
+function ask(fd: number, level: number, family: number): Destination | undefined {
+  size[0] = answer.length
+  if (tryCall('getsockopt', fd, level, SO_ORIGINAL_DST, answer, size) !== 0) return undefined
+  if (new DataView(answer.buffer).getUint16(0, true) !== family) return undefined
+  const port = parsePort(String(((answer[2] ?? 0) << 8) | (answer[3] ?? 0)))
+  if (!port.ok) return undefined
+  const bytes = family === AF.inet ? answer.subarray(4, 8) : answer.subarray(8, 24)
+  return { address: printAddress([...bytes]), port: port.value }
 }
