@@ -18,10 +18,7 @@ import { type HelloReading, readClientHello } from './tls/client-hello.ts'
 import { watchForSecondHello } from './tls/hello-gate.ts'
 import { checkServerName } from './tls/server-name.ts'
 
-export async function serveConnection(
-  session: Session,
-  { to, via, secret }: Pick<Accepted, 'to' | 'via' | 'secret'>,
-): Promise<void> {
+export async function serveConnection(session: Session, { to, via, secret }: Accepted): Promise<void> {
   if (secret !== undefined && !(await authenticate(session, secret))) return
   if (via === 'proxy') return serveProxy(session)
   const name = session.shared.names.nameOf(to.address)
@@ -117,7 +114,7 @@ async function serveTls(session: Session, endpoint: Endpoint): Promise<void> {
       judged: first.kind === 'hello' ? first.length : 0,
       refuses: second => {
         const again = judge(second)
-        if (again !== undefined) void cut(session, endpoint, 'tls', again.refusal, again.raw)
+        if (again !== undefined) void refuse(session, endpoint, 'tls', again.refusal, again.raw)
         return again !== undefined
       },
     }),
@@ -131,7 +128,7 @@ async function serveOpaque(session: Session, endpoint: Endpoint): Promise<void> 
   const why = gate.check()
   if (why !== undefined) return refuseBytes(session, endpoint, 'http', why)
   await tunnel(session, endpoint, 'opaque', upstream =>
-    gate.watch(upstream, found => void cut(session, endpoint, 'http', badBytes(found))),
+    gate.watch(upstream, found => void refuse(session, endpoint, 'http', badBytes(found))),
   )
 }
 
@@ -183,20 +180,7 @@ const refuseBytes = (
 ): Promise<void> =>
   refuse(session, endpoint, protocol === 'http' ? httpReply(session.client.held) : protocol, badBytes(why))
 
-/** Refuses in the middle of a tunnel. The close of the upstream must not close the client before it gets the reply. */
-function cut(
-  session: Session,
-  endpoint: Endpoint,
-  protocol: ReplyProtocol,
-  refusal: Refusal,
-  raw?: string,
-): Promise<void> {
-  const upstream = session.route?.upstream
-  if (upstream !== undefined) upstream.onClose = undefined
-  return refuse(session, endpoint, protocol, refusal, raw)
-}
-
-/** Drops a dialled upstream before it replies to the client. Both records carry the same connection number. */
+/** Drops a dialled upstream, also in the middle of a tunnel. Both records carry the same connection number. */
 async function refuse(
   session: Session,
   endpoint: Endpoint,
@@ -205,13 +189,12 @@ async function refuse(
   raw?: string,
 ): Promise<void> {
   const { route } = session
-  route?.upstream?.unpipe()
+  if (route?.upstream !== undefined) {
+    route.upstream.unpipe()
+    // The close of the upstream must not close the client before it gets the reply.
+    route.upstream.onClose = undefined
+  }
   route?.end('policy')
   session.route = undefined
-  await session.refuse(
-    refusal,
-    endpoint,
-    protocol,
-    route === undefined ? { raw } : { raw, number: route.number },
-  )
+  await session.refuse(refusal, endpoint, protocol, { raw, number: route?.number })
 }
