@@ -88,9 +88,9 @@ export function connectGateway(
     close: async (): Promise<void> => {
       clearInterval(polling)
       isServing = false
+      door.close()
       dns.close()
       await gateway.close()
-      door.close()
     },
   }
 }

@@ -2,7 +2,6 @@
  * Resolves names on the host, and only names that the policy allowed, because a lookup is a message to the owner of the
  * zone. Search domains do not apply. The hosts file comes first. Answers are hostile, and the dialer checks each one.
  */
-import type { Resolver as DnsResolver } from 'node:dns/promises'
 import { readFile } from 'node:fs/promises'
 import { type Address, parseAddress } from '../../policy/network/address.ts'
 import { type Host, parseHost } from '../../policy/network/host.ts'
@@ -82,8 +81,11 @@ export class HostResolver implements Resolver {
   }
 
   #fromDns(name: Host): Promise<Answer> {
-    const { timeoutMs = 5000 } = this.#options
-    const dns = this.#resolver()
+    const { servers, timeoutMs = 5000 } = this.#options
+    const { Resolver } = process.getBuiltinModule('node:dns/promises')
+    // A new resolver for each lookup: it reads the current name servers, and starts with an empty cache.
+    const dns = new Resolver({ timeout: Math.ceil(timeoutMs / 4), tries: 2 })
+    if (servers !== undefined) dns.setServers(servers)
     // The final dot makes the name fully qualified.
     const asked = `${name}.`
     return new Promise(resolve => {
@@ -109,15 +111,6 @@ export class HostResolver implements Resolver {
           error => take(failureOf(error)),
         )
     })
-  }
-
-  /** A new resolver for each lookup: it reads the current name servers, and starts with an empty cache. */
-  #resolver(): DnsResolver {
-    const { servers, timeoutMs = 5000 } = this.#options
-    const { Resolver } = process.getBuiltinModule('node:dns/promises')
-    const dns = new Resolver({ timeout: Math.ceil(timeoutMs / 4), tries: 2 })
-    if (servers !== undefined) dns.setServers(servers)
-    return dns
   }
 
   async #fromHostsFile(name: Host): Promise<Address[]> {

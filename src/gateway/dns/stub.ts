@@ -22,7 +22,6 @@ export class DnsStub {
   readonly #limits: Readonly<typeof LIMITS>
   readonly #rate: TokenBucket
   readonly #refused: RefusedQueries
-  readonly #udp = new Set<UdpSocket>()
   readonly #tcp = new Set<StreamSocket>()
 
   constructor({ names, audit, limits }: DnsOptions) {
@@ -34,7 +33,6 @@ export class DnsStub {
   }
 
   serveUdp(socket: UdpSocket): void {
-    this.#udp.add(socket)
     socket.on('error', ignore)
     socket.on('message', (query, { port, address }) => {
       const reply = this.#answer(query)
@@ -54,10 +52,9 @@ export class DnsStub {
     serveStream(client, query => this.#answer(query)).catch(() => socket.destroy())
   }
 
+  /** The caller has closed the sockets of the door. */
   close(): void {
-    for (const socket of this.#udp) socket.close()
     for (const socket of this.#tcp) socket.destroy()
-    this.#udp.clear()
     this.#refused.flush()
   }
 

@@ -146,7 +146,7 @@ class OpenDoor implements Door {
     return Object.entries(types).flatMap(([role, type]) =>
       this.#take(role as keyof typeof types).map(fd => {
         const socket = createSocket(type)
-        this.#close.push(() => closeOnce(socket))
+        this.#close.push(() => socket.close())
         queries(socket)
         return new Promise<void>((resolve, reject) => {
           socket.once('error', reject)
@@ -187,13 +187,6 @@ class OpenDoor implements Door {
     for (const fd of fds) this.#unowned.delete(fd)
     return fds
   }
-}
-
-/** The DNS stub may have closed the socket already, and Node throws at a second close. */
-function closeOnce(socket: DatagramSocket): void {
-  try {
-    socket.close()
-  } catch {}
 }
 
 const SO_ORIGINAL_DST = 80

@@ -17,16 +17,14 @@ export function startTls(plain: StreamSocket, to: Destination, ms: number): Prom
       if (typeof result === 'string') plain.destroy()
     }
     secure.once('secureConnect', () => settle(new TlsSocket(secure)))
-    secure.once('close', () => settle('the upstream proxy did not complete its TLS handshake'))
+    secure.once('close', () => settle(INCOMPLETE))
     secure.on('error', error =>
-      settle(
-        isAboutCertificate(error)
-          ? 'the upstream proxy has no valid certificate'
-          : 'the upstream proxy did not complete its TLS handshake',
-      ),
+      settle(isAboutCertificate(error) ? 'the upstream proxy has no valid certificate' : INCOMPLETE),
     )
   })
 }
+
+const INCOMPLETE = 'the upstream proxy did not complete its TLS handshake'
 
 const isAboutCertificate = (error: Error): boolean =>
   'code' in error && /CERT|UNABLE_TO|SELF_SIGNED|HOSTNAME|ALTNAME/.test(String(error.code))
@@ -44,7 +42,11 @@ class PlainDuplex extends Duplex {
         if (!this.push(chunk)) plain.pause()
       },
       end: () => this.push(null),
-      drain: () => this.#go(),
+      drain: () => {
+        const written = this.#written
+        this.#written = undefined
+        written?.()
+      },
       close: () => this.destroy(),
     })
   }
@@ -66,12 +68,6 @@ class PlainDuplex extends Duplex {
   override _destroy(_error: Error | null, done: () => void): void {
     this.#plain.destroy()
     done()
-  }
-
-  #go(): void {
-    const written = this.#written
-    this.#written = undefined
-    written?.()
   }
 }
 
