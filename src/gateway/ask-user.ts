@@ -33,39 +33,33 @@ export async function askUser(
   { ms, isGone }: AskOptions,
 ): Promise<UserAnswer> {
   const began = performance.now()
-  let question: Question | undefined
+  let close: ((ms: number) => void) | undefined
   for (;;) {
     const judged = judge(shared, endpoint, () => true)
     const allowed = judged.kind === 'allowed'
     if (allowed || performance.now() - began >= ms || isGone()) {
-      question?.close(Math.round(performance.now() - began))
+      close?.(Math.round(performance.now() - began))
       const { reason, why, fix } = allowed ? NO_REFUSAL : refusalOf(judged.denied)
-      return { allowed, shown: question !== undefined, reason, why, fix }
+      return { allowed, shown: close !== undefined, reason, why, fix }
     }
-    if (judged.kind === 'undecided') question ??= show(shared, endpoint, ms)
+    if (judged.kind === 'undecided') close ??= show(shared, endpoint, ms)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
 }
 
 const NO_REFUSAL = { reason: null, why: null, fix: null }
 
-interface Question {
-  /** Records the end of the question. Nothing was dialled. */
-  readonly close: (ms: number) => void
-}
-
-/** Undefined when too many questions wait already, or the audit cannot be written. */
-function show(shared: GatewayContext, endpoint: Endpoint, ms: number): Question | undefined {
+/** Returns a function that records the end of the question. Undefined when too many wait, or the audit cannot be written. */
+function show(shared: GatewayContext, endpoint: Endpoint, ms: number): ((ms: number) => void) | undefined {
   const target = targetOf(endpoint)
   if (!shared.holds.hasRoom(target) || !shared.mayDeny()) return undefined
   const connection = recordHeld(shared, endpoint, ms)
   if (connection === undefined) return undefined
   const leave = shared.holds.enter(target)
-  return {
-    close: ms => {
-      leave()
-      const none = { bytesUp: 0, bytesDown: 0, ms, reason: 'asked' }
-      shared.record({ kind: 'connection-closed', connection, ...auditTarget(endpoint), ...none })
-    },
+  return ms => {
+    leave()
+    // Nothing was dialled.
+    const none = { bytesUp: 0, bytesDown: 0, ms, reason: 'asked' }
+    shared.record({ kind: 'connection-closed', connection, ...auditTarget(endpoint), ...none })
   }
 }

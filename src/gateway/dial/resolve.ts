@@ -119,12 +119,16 @@ export class HostResolver implements Resolver {
     const now = performance.now()
     // The file is trusted.
     if (this.#hosts === undefined || now - this.#hosts.since > HOSTS_MS)
-      this.#hosts = { since: now, text: readFile(hostsFile, 'utf8').then(toLower, () => '') }
+      this.#hosts = {
+        since: now,
+        text: readFile(hostsFile, 'utf8').then(
+          text => text.toLowerCase(),
+          () => '',
+        ),
+      }
     return hostsEntries(await this.#hosts.text, name)
   }
 }
-
-const toLower = (text: string): string => text.toLowerCase()
 
 const TTL = { ttl: true } as const
 

@@ -33,7 +33,7 @@ export class DnsStub {
   }
 
   serveUdp(socket: UdpSocket): void {
-    socket.on('error', ignore)
+    socket.on('error', () => undefined)
     socket.on('message', (query, { port, address }) => {
       const reply = this.#answer(query)
       if (reply !== undefined) send(socket, reply, port, address, SEND_TRIES)
@@ -121,8 +121,6 @@ function send(socket: UdpSocket, reply: Buffer, port: number, address: string, t
     // The socket is closed, or the source port is forged. The reply is lost, as any packet may be.
   }
 }
-
-const ignore = (): void => {}
 
 /** The first refusal of a kind is recorded at once. Further ones are counted and recorded after this time. */
 const INTERVAL_MS = 10_000

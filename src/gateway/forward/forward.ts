@@ -68,10 +68,9 @@ export class Forward {
   constructor({ guest, host }: PortPair, context: ForwardContext) {
     this.guest = guest
     this.#context = context
-    const listening = listenOn(host, socket => this.#accept(socket))
-    this.#listening = listening.map(({ listener }) => listener)
+    this.#listening = listenOn(host, socket => this.#accept(socket))
     this.host = this.#listening[0]?.port ?? host
-    this.addresses = listening.map(({ address }) => address)
+    this.addresses = ADDRESSES.slice(0, this.#listening.length)
     this.#sweeper = setInterval(() => this.sweep(), SWEEP_MS)
     this.#sweeper.unref()
     if (context.owners.userOf({ address: '127.0.0.1', port: this.host }) === process.geteuid?.()) return
@@ -180,19 +179,17 @@ function dialInside(address: Address, port: Port, made: number): Promise<TcpSock
   })
 }
 
-interface Listener {
-  readonly listener: Listening
-  readonly address: string
-}
+const ADDRESSES = ['127.0.0.1', '::1'] as const
 
-function listenOn(host: number, accepted: (socket: TcpSocket) => void): readonly Listener[] {
+/** Listens on IPv4, then on IPv6. */
+function listenOn(host: number, accepted: (socket: TcpSocket) => void): readonly Listening[] {
   for (let tries = 1; ; tries++) {
     const v4 = listenAt(AF.inet, host, accepted)
     try {
-      return [v4, listenAt(AF.inet6, v4.listener.port, accepted)]
+      return [v4, listenAt(AF.inet6, v4.port, accepted)]
     } catch (error) {
       if (NO_IPV6.includes(errnoOf(error) ?? '')) return [v4]
-      v4.listener.stop()
+      v4.stop()
       if (host !== 0 || tries === MAX_TRIES) throw error
     }
   }
@@ -200,12 +197,11 @@ function listenOn(host: number, accepted: (socket: TcpSocket) => void): readonly
 
 const NO_IPV6 = ['EADDRNOTAVAIL', 'EAFNOSUPPORT']
 
-function listenAt(family: Family, port: number, accepted: (socket: TcpSocket) => void): Listener {
-  const address = family === AF.inet ? '127.0.0.1' : '::1'
+function listenAt(family: Family, port: number, accepted: (socket: TcpSocket) => void): Listening {
   try {
-    return { address, listener: listenLoopback(accepted, family, port) }
+    return listenLoopback(accepted, family, port)
   } catch (error) {
-    throw refusal(error, family === AF.inet ? address : `[${address}]`, port)
+    throw refusal(error, family === AF.inet ? '127.0.0.1' : '[::1]', port)
   }
 }
 

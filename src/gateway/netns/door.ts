@@ -137,13 +137,13 @@ class OpenDoor implements Door {
         const listening = listenTcp(fd, accept(handle))
         this.#close.push(() => listening.stop())
       }
-    await Promise.all(await this.#receive(handlers.queries))
+    await this.#receive(handlers.queries)
   }
 
-  async #receive(queries: DoorHandlers['queries']): Promise<Promise<void>[]> {
+  async #receive(queries: DoorHandlers['queries']): Promise<void> {
     const { createSocket } = await import('node:dgram')
     const types = { 'dns-datagram4': 'udp4', 'dns-datagram6': 'udp6' } as const
-    return Object.entries(types).flatMap(([role, type]) =>
+    const bound = Object.entries(types).flatMap(([role, type]) =>
       this.#take(role as keyof typeof types).map(fd => {
         const socket = createSocket(type)
         this.#close.push(() => socket.close())
@@ -157,6 +157,7 @@ class OpenDoor implements Door {
         })
       }),
     )
+    await Promise.all(bound)
   }
 
   async settle(): Promise<void> {
@@ -165,11 +166,11 @@ class OpenDoor implements Door {
 
   async refusedDatagrams(): Promise<readonly RefusedDatagram[]> {
     if (this.#settled !== undefined) return this.#settled
-    const list = async (rules: number) =>
-      // The root helper is pen itself. The kernel answers only a process with capabilities over the namespace.
-      (await this.#helper?.listRefused(rules)) as readonly RefusedDatagram[] | undefined
-    const lists = this.#withRole('rules').map(async rules => (await list(rules)) ?? listRefused(rules))
-    return (await Promise.all(lists)).flat()
+    const [rules] = this.#withRole('rules')
+    if (rules === undefined) return []
+    // The root helper is pen itself. The kernel answers only a process with capabilities over the namespace.
+    const listed = (await this.#helper?.listRefused(rules)) as readonly RefusedDatagram[] | undefined
+    return listed ?? listRefused(rules)
   }
 
   close(): void {
