@@ -48,7 +48,7 @@ export class Exchange {
     // Single bytes would take a hundred times the memory of the window.
     if (last !== undefined && last.length + bytes.length <= SMALL)
       this.#incoming[this.#incoming.length - 1] = Buffer.concat([last, bytes])
-    else this.#incoming.push(bytes.slice())
+    else this.#incoming.push(bytes)
     this.#moved()
   }
 

@@ -71,8 +71,7 @@ export class Command {
 
   write(bytes: Uint8Array): void {
     this.#allowance.receive(bytes.length)
-    const copy = bytes.slice()
-    this.#input = this.#input.then(() => this.#feed(copy))
+    this.#input = this.#input.then(() => this.#feed(bytes))
   }
 
   endInput(): void {
