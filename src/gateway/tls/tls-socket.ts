@@ -2,6 +2,7 @@
 import { Duplex } from 'node:stream'
 import { connect, type TLSSocket } from 'node:tls'
 import type { Destination } from '../../policy/network/decide-connection.ts'
+import { ByteStream } from '../stream/byte-stream.ts'
 import type { SocketEvents, StreamSocket } from '../stream/stream-socket.ts'
 
 /** The certificate must match the name or address in the user's config. Returns the socket, or a text about the failure. */
@@ -9,7 +10,7 @@ export function startTls(plain: StreamSocket, to: Destination, ms: number): Prom
   // An address is not a server name, but it must match the certificate too.
   const who = 'name' in to ? { host: to.name, servername: to.name } : { host: to.address }
   return new Promise(resolve => {
-    const secure = connect({ socket: new PlainDuplex(plain), ...who, ALPNProtocols: ['http/1.1'] })
+    const secure = connect({ socket: asDuplex(plain), ...who, ALPNProtocols: ['http/1.1'] })
     const timer = setTimeout(() => secure.destroy(new Error('timeout')), ms)
     const settle = (result: StreamSocket | string): void => {
       clearTimeout(timer)
@@ -30,45 +31,18 @@ const isAboutCertificate = (error: Error): boolean =>
   'code' in error && /CERT|UNABLE_TO|SELF_SIGNED|HOSTNAME|ALTNAME/.test(String(error.code))
 
 /** The encrypted side, as a stream of Node. */
-class PlainDuplex extends Duplex {
-  readonly #plain: StreamSocket
-  #written: (() => void) | undefined
-
-  constructor(plain: StreamSocket) {
-    super({ allowHalfOpen: true })
-    this.#plain = plain
-    plain.attach({
-      data: chunk => {
-        if (!this.push(chunk)) plain.pause()
-      },
-      end: () => this.push(null),
-      drain: () => {
-        const written = this.#written
-        this.#written = undefined
-        written?.()
-      },
-      close: () => this.destroy(),
-    })
+function asDuplex(plain: StreamSocket): Duplex {
+  const stream = new ByteStream(plain)
+  const send = async (written: AsyncIterable<Buffer>): Promise<void> => {
+    for await (const chunk of written) await stream.write(chunk)
+    plain.end()
   }
-
-  override _read(): void {
-    this.#plain.resume()
-  }
-
-  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    if (this.#plain.write(chunk)) done()
-    else this.#written = done
-  }
-
-  override _final(done: () => void): void {
-    this.#plain.end()
-    done()
-  }
-
-  override _destroy(_error: Error | null, done: () => void): void {
-    this.#plain.destroy()
-    done()
-  }
+  const duplex = Duplex.from(async function* (written: AsyncIterable<Buffer>) {
+    send(written).catch(() => plain.destroy())
+    while (stream.held.length > 0 || (await stream.more())) yield stream.consume(stream.held.length)
+    if (stream.broken) throw new Error('reset')
+  })
+  return duplex.once('close', () => plain.destroy())
 }
 
 export class TlsSocket implements StreamSocket {
