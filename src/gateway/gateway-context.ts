@@ -66,8 +66,8 @@ export class GatewayContext {
     this.names = names
     this.limits = limits
     this.resolver = resolver
-    this.dialer = new Dialer({ network, resolver, limits, connect })
     this.buffers = new BufferBudget(limits.maxBuffered)
+    this.dialer = new Dialer({ network, resolver, limits, connect, buffers: this.buffers })
     this.holds = new Holds(limits)
     this.#options = options
     this.#denials = new TokenBucket(limits.denialBurst, limits.denialsPerSecond)

@@ -12,7 +12,7 @@ import type { DialFailure } from './dial/dial-result.ts'
 import type { GatewayContext } from './gateway-context.ts'
 import { sameDestination } from './http/target.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
-import { ByteStream } from './stream/byte-stream.ts'
+import type { ByteStream } from './stream/byte-stream.ts'
 
 export interface Endpoint {
   readonly to: Destination
@@ -94,12 +94,12 @@ export class Route {
       this.#indexOf(network),
     )
     if (this.#isOver) {
-      if (result.kind === 'connected') result.socket.destroy()
+      if (result.kind === 'connected') result.stream.socket.destroy()
       return { kind: 'failed', reason: 'given-up', why: 'the gateway closed the connection' }
     }
     if (result.kind === 'connected') {
       this.#address = result.address
-      this.#upstream = new ByteStream(result.socket, this.#shared.buffers)
+      this.#upstream = result.stream
       const current = this.#shared.network()
       const denied = current === judgedBy ? undefined : this.#denialBy(current)
       if (denied === undefined) return this.#upstream

@@ -81,7 +81,7 @@ describe('a server with many addresses that do not answer', () => {
     )
     expect(result).toMatchObject({ kind: 'connected', address: last })
     expect(open()).toBe(0)
-    if (result.kind === 'connected') result.socket.destroy()
+    if (result.kind === 'connected') result.stream.socket.destroy()
     server.stop()
   })
 })

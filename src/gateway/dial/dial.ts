@@ -13,6 +13,8 @@ import type { NetworkIndex } from '../../policy/network/network.ts'
 import type { Port } from '../../policy/network/port.ts'
 import type { NetworkPolicy } from '../../policy/policy.ts'
 import type { GatewayLimits } from '../limits.ts'
+import type { BufferBudget } from '../stream/buffer-budget.ts'
+import { ByteStream } from '../stream/byte-stream.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
 import { type DialFailure, type DialResult, failed } from './dial-result.ts'
 import type { Resolver } from './resolve.ts'
@@ -29,6 +31,7 @@ export interface DialerOptions {
   readonly resolver: Resolver
   readonly limits: GatewayLimits
   readonly connect: Connect
+  readonly buffers?: BufferBudget
 }
 
 export class Dialer {
@@ -61,7 +64,7 @@ export class Dialer {
   }
 
   async #dial(dial: Dial, cancellation: AbortSignal, indexOf: IndexOf): Promise<DialResult> {
-    const { network, resolver } = this.#options
+    const { network, resolver, buffers } = this.#options
     if (dial.kind === 'host-service') return this.connectAny(LOOPBACK_ADDRESSES, dial.port, cancellation)
     const proxy = network().upstreamProxy
     if (proxy !== null)
@@ -70,6 +73,7 @@ export class Dialer {
         resolver,
         new URL(proxy),
         dial,
+        buffers,
       )
     if (dial.kind === 'address') return this.#dialChecked([dial.address], dial, cancellation, indexOf)
     const resolution = await resolver.resolve(dial.host)
@@ -111,7 +115,7 @@ export class Dialer {
    * hostile zone chooses the number of addresses and each attempt costs a descriptor, so parallel attempts are limited.
    */
   connectAny(addresses: readonly Address[], port: Port, cancellation: AbortSignal): Promise<DialResult> {
-    const { connect: open, limits } = this.#options
+    const { connect: open, limits, buffers } = this.#options
     return new Promise(resolve => {
       const attempts = new Set<StreamSocket>()
       let next = 0
@@ -151,7 +155,8 @@ export class Dialer {
         }
         const socket = open(address, port, error => {
           if (!attempts.delete(socket)) return socket.destroy()
-          if (error === undefined) return settle({ kind: 'connected', socket, address })
+          if (error === undefined)
+            return settle({ kind: 'connected', stream: new ByteStream(socket, buffers), address })
           lastError = error
           tryNext()
         })

@@ -8,8 +8,8 @@ import type { Dial } from '../../policy/network/decide-connection.ts'
 import { type Port, parsePort } from '../../policy/network/port.ts'
 import { awaitHeadEnd } from '../http/field.ts'
 import { parseAuthority, printAuthority } from '../http/target.ts'
+import type { BufferBudget } from '../stream/buffer-budget.ts'
 import { ByteStream } from '../stream/byte-stream.ts'
-import type { StreamSocket } from '../stream/stream-socket.ts'
 import { type DialResult, failed } from './dial-result.ts'
 import type { Resolver } from './resolve.ts'
 
@@ -21,6 +21,7 @@ export async function dialThroughProxy(
   resolver: Resolver,
   proxy: URL,
   dial: Exclude<Dial, { readonly kind: 'host-service' }>,
+  buffers: BufferBudget | undefined,
 ): Promise<DialResult> {
   const isSecure = proxy.protocol === 'https:'
   const port = parsePort(proxy.port === '' ? (isSecure ? '443' : '80') : proxy.port)
@@ -35,25 +36,27 @@ export async function dialThroughProxy(
     return result.kind === 'failed' && result.reason === 'given-up'
       ? result
       : failed('upstream-proxy', 'the upstream proxy could not be reached')
-  const socket = isSecure
-    ? await import('../tls/tls-socket.ts').then(tls => tls.startTls(result.socket, to, ANSWER_MS))
-    : result.socket
-  if (typeof socket === 'string') return failed('upstream-proxy', socket)
-  const refusal = await requestTunnel(socket, dial, credentials(proxy))
-  if (refusal === undefined) return { kind: 'connected', socket, address: undefined }
-  socket.destroy()
+  let { stream } = result
+  if (isSecure) {
+    const { startTls } = await import('../tls/tls-socket.ts')
+    const socket = await startTls(stream, to, ANSWER_MS)
+    if (typeof socket === 'string') return failed('upstream-proxy', socket)
+    stream = new ByteStream(socket, buffers)
+  }
+  const refusal = await requestTunnel(stream, dial, credentials(proxy))
+  if (refusal === undefined) return { kind: 'connected', stream, address: undefined }
+  stream.socket.destroy()
   return failed('upstream-proxy', refusal)
 }
 
 /** Undefined when the tunnel is open, else a text about the failure. Text of the proxy is not passed on. */
 async function requestTunnel(
-  socket: StreamSocket,
+  stream: ByteStream,
   dial: Exclude<Dial, { readonly kind: 'host-service' }>,
   authorization: string,
 ): Promise<string | undefined> {
   const to = dial.kind === 'name' ? { name: dial.host } : { address: dial.address }
   const target = printAuthority(to, dial.port)
-  const stream = new ByteStream(socket)
   void stream.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n`)
   const end = await awaitHeadEnd(stream, MAX_ANSWER, ANSWER_MS)
   if (end === undefined)
@@ -61,9 +64,9 @@ async function requestTunnel(
       ? 'the upstream proxy closed the connection'
       : 'the upstream proxy did not answer'
   if (end.kind === 'bad') return 'the upstream proxy gave a malformed answer'
-  const status = /^HTTP\/1\.[01] ([0-9]{3})(?: |\r)/.exec(stream.held.toString('latin1', 0, 64))?.[1]
-  // The bytes that follow come from the server. The next reader gets them.
-  socket.detach(stream.held.subarray(end.end))
+  // The bytes that follow come from the server.
+  const answer = stream.consume(end.end).toString('latin1', 0, 64)
+  const status = /^HTTP\/1\.[01] ([0-9]{3})(?: |\r)/.exec(answer)?.[1]
   return status?.startsWith('2')
     ? undefined
     : `the upstream proxy answered ${status ?? 'with a malformed status'}`

@@ -44,7 +44,7 @@ export class ByteStream implements BufferOwner, SocketEvents {
   #writers: (() => void)[] = []
   #lingering: ReturnType<typeof setTimeout> | undefined
 
-  constructor(socket: StreamSocket, counted?: BufferBudget) {
+  constructor(socket: StreamSocket, counted?: BufferBudget | undefined) {
     this.socket = socket
     this.#counted = counted
     socket.attach(this)

@@ -44,12 +44,6 @@ export class TcpSocket implements StreamSocket {
     if (broken !== undefined) queueMicrotask(() => events.close(broken))
   }
 
-  detach(unread: Buffer): void {
-    this.#events = undefined
-    this.#early = unread.length === 0 ? [] : [unread]
-    this.pause()
-  }
-
   write(bytes: Uint8Array): boolean {
     if (!this.isWritable) return true
     const native = this.#native

@@ -2,11 +2,11 @@
 import { Duplex } from 'node:stream'
 import { connect, type TLSSocket } from 'node:tls'
 import type { Destination } from '../../policy/network/decide-connection.ts'
-import { ByteStream } from '../stream/byte-stream.ts'
+import type { ByteStream } from '../stream/byte-stream.ts'
 import type { SocketEvents, StreamSocket } from '../stream/stream-socket.ts'
 
 /** The certificate must match the name or address in the user's config. Returns the socket, or a text about the failure. */
-export function startTls(plain: StreamSocket, to: Destination, ms: number): Promise<StreamSocket | string> {
+export function startTls(plain: ByteStream, to: Destination, ms: number): Promise<StreamSocket | string> {
   // An address is not a server name, but it must match the certificate too.
   const who = 'name' in to ? { host: to.name, servername: to.name } : { host: to.address }
   return new Promise(resolve => {
@@ -15,7 +15,7 @@ export function startTls(plain: StreamSocket, to: Destination, ms: number): Prom
     const settle = (result: StreamSocket | string): void => {
       clearTimeout(timer)
       resolve(result)
-      if (typeof result === 'string') plain.destroy()
+      if (typeof result === 'string') plain.socket.destroy()
     }
     secure.once('secureConnect', () => settle(new TlsSocket(secure)))
     secure.once('close', () => settle(INCOMPLETE))
@@ -31,18 +31,17 @@ const isAboutCertificate = (error: Error): boolean =>
   'code' in error && /CERT|UNABLE_TO|SELF_SIGNED|HOSTNAME|ALTNAME/.test(String(error.code))
 
 /** The encrypted side, as a stream of Node. */
-function asDuplex(plain: StreamSocket): Duplex {
-  const stream = new ByteStream(plain)
+function asDuplex(stream: ByteStream): Duplex {
   const send = async (written: AsyncIterable<Buffer>): Promise<void> => {
     for await (const chunk of written) await stream.write(chunk)
-    plain.end()
+    stream.socket.end()
   }
   const duplex = Duplex.from(async function* (written: AsyncIterable<Buffer>) {
-    send(written).catch(() => plain.destroy())
+    send(written).catch(() => stream.socket.destroy())
     while (stream.held.length > 0 || (await stream.more())) yield stream.consume(stream.held.length)
     if (stream.broken) throw new Error('reset')
   })
-  return duplex.once('close', () => plain.destroy())
+  return duplex.once('close', () => stream.socket.destroy())
 }
 
 export class TlsSocket implements StreamSocket {
@@ -71,12 +70,6 @@ export class TlsSocket implements StreamSocket {
   attach(events: SocketEvents): void {
     this.#events = events
     this.#secure.resume()
-  }
-
-  detach(unread: Buffer): void {
-    this.#events = undefined
-    this.#secure.pause()
-    if (unread.length > 0) this.#secure.unshift(unread)
   }
 
   write(bytes: Uint8Array): boolean {

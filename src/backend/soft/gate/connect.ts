@@ -11,7 +11,7 @@ import { parseAuthority } from '../../../gateway/http/target.ts'
 import { DEFAULT_LIMITS } from '../../../gateway/limits.ts'
 import { refusalOf } from '../../../gateway/refusal.ts'
 import { auditTarget, type Endpoint } from '../../../gateway/route.ts'
-import { ByteStream } from '../../../gateway/stream/byte-stream.ts'
+import type { ByteStream } from '../../../gateway/stream/byte-stream.ts'
 import { decideConnection } from '../../../policy/network/decide-connection.ts'
 import type { Denied } from '../../../policy/network/denial.ts'
 import { printRule } from '../../../policy/network/net-rule.ts'
@@ -62,7 +62,7 @@ export class Connector {
     audit.record({ kind: 'connection-allowed', ...target, rule: printRule(verdict.rule), from })
     const dialled = await this.#dialer.dial(verdict.dial, new AbortController().signal)
     if (dialled.kind === 'denied') throw this.#refuse(one, dialled.denied)
-    if (dialled.kind === 'connected') return this.#join(one, new ByteStream(dialled.socket))
+    if (dialled.kind === 'connected') return this.#join(one, dialled.stream)
     const { reason, why } = dialled
     audit.record({ kind: 'connection-failed', ...target, reason, why })
     throw new PenError('CONNECT', {
