@@ -96,7 +96,7 @@ async function tryInChild(argv: readonly string[], start: Starter): Promise<Open
   }
 }
 
-type Starter = (
+export type Starter = (
   argv: readonly string[],
   channel: number,
 ) => Promise<{ readonly code: number; readonly stderr: string }>
