@@ -8,7 +8,7 @@ import { withGrant } from '../policy/network/once-rules.ts'
 import type { Port } from '../policy/network/port.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import { type Sourced, showSource } from '../policy/source.ts'
-import type { DialFailure } from './dial/dial-result.ts'
+import { Cancellation, type DialFailure } from './dial/dial-result.ts'
 import type { GatewayContext } from './gateway-context.ts'
 import { sameDestination } from './http/target.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
@@ -37,7 +37,7 @@ export class Route {
   readonly #once: Sourced<AllowRule> | undefined
   readonly #shared: GatewayContext
   readonly #since = performance.now()
-  readonly #cancellation = new AbortController()
+  readonly #cancellation = new Cancellation()
   #upstream: ByteStream | undefined
   #address: Address | undefined
   #isOver: boolean = false
@@ -90,7 +90,7 @@ export class Route {
   /** Returns the upstream, or the reason for its absence. Records a failure; the caller records a denial. */
   async dial(): Promise<ByteStream | { readonly kind: 'denied'; readonly refusal: Refusal } | DialFailure> {
     const judgedBy = this.#shared.network()
-    const result = await this.#shared.dialer.dial(this.#allowed.dial, this.#cancellation.signal, network =>
+    const result = await this.#shared.dialer.dial(this.#allowed.dial, this.#cancellation, network =>
       this.#indexOf(network),
     )
     if (this.#isOver) {
@@ -128,7 +128,7 @@ export class Route {
   end(reason: EndReason): void {
     const about = this.#finish()
     if (about === undefined) return
-    this.#cancellation.abort()
+    this.#cancellation.cancel()
     const { sent: bytesUp = 0, received: bytesDown = 0 } = this.#upstream ?? {}
     this.#shared.record({ kind: 'connection-closed', ...about, bytesUp, bytesDown, reason })
     if (reason === 'client' || reason === 'upstream') this.#upstream?.socket.destroy()

@@ -24,4 +24,16 @@ export type DialResult =
   | { readonly kind: 'denied'; readonly denied: Denied }
   | DialFailure
 
+/** The caller may cancel a dial. Not an AbortController, because every connection has one and pays for it. */
+export class Cancellation {
+  isCancelled: boolean = false
+  onCancel: (() => void) | undefined
+
+  cancel(): void {
+    if (this.isCancelled) return
+    this.isCancelled = true
+    this.onCancel?.()
+  }
+}
+
 export const failed = (reason: FailureReason, why: string): DialFailure => ({ kind: 'failed', reason, why })

@@ -4,6 +4,7 @@ import { address, policyOf, port } from '../../../test/gateway/world.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from '../limits.ts'
 import { TcpSocket } from '../stream/tcp-socket.ts'
 import { type Connect, Dialer } from './dial.ts'
+import { Cancellation } from './dial-result.ts'
 import { connectTcp } from './tcp-connect.ts'
 
 const MANY = Array.from({ length: 32 }, (_, i) => address(`198.51.100.${i + 1}`))
@@ -43,7 +44,7 @@ afterEach(() => {
 describe('a server with many addresses that do not answer', () => {
   test('is tried at all of them with few descriptors at a time', async () => {
     jest.useFakeTimers()
-    const result = dialer(intoNothing).connectAny(MANY, port(443), new AbortController().signal)
+    const result = dialer(intoNothing).connectAny(MANY, port(443), new Cancellation())
     jest.advanceTimersByTime(400)
     expect(await result).toMatchObject({ kind: 'failed', reason: 'upstream-timeout' })
     expect(sockets.length).toBe(32)
@@ -53,16 +54,16 @@ describe('a server with many addresses that do not answer', () => {
   test('costs one descriptor per client, plus a few for all of them', async () => {
     jest.useFakeTimers()
     const one = dialer(intoNothing, { maxBeside: 8 })
-    const interests = Array.from({ length: 50 }, () => new AbortController())
-    const results = interests.map(cancellation => one.connectAny(MANY, port(443), cancellation.signal))
+    const interests = Array.from({ length: 50 }, () => new Cancellation())
+    const results = interests.map(cancellation => one.connectAny(MANY, port(443), cancellation))
     jest.advanceTimersByTime(100)
     expect(most).toBe(58)
-    for (const cancellation of interests.slice(0, 25)) cancellation.abort()
+    for (const cancellation of interests.slice(0, 25)) cancellation.cancel()
     jest.advanceTimersByTime(400)
     await Promise.all(results)
     expect(open()).toBe(0)
     most = 0
-    const again = one.connectAny(MANY, port(443), new AbortController().signal)
+    const again = one.connectAny(MANY, port(443), new Cancellation())
     jest.advanceTimersByTime(400)
     await again
     expect(most).toBe(4)
@@ -74,11 +75,7 @@ describe('a server with many addresses that do not answer', () => {
     const last = MANY.at(-1)
     const connect: Connect = (to, at, done) =>
       to === last ? connectTcp(address('127.0.0.1'), at, done) : intoNothing(to, at, done)
-    const result = await dialer(connect, { connectMs: 20_000 }).connectAny(
-      MANY,
-      here,
-      new AbortController().signal,
-    )
+    const result = await dialer(connect, { connectMs: 20_000 }).connectAny(MANY, here, new Cancellation())
     expect(result).toMatchObject({ kind: 'connected', address: last })
     expect(open()).toBe(0)
     if (result.kind === 'connected') result.stream.socket.destroy()
@@ -89,7 +86,7 @@ describe('a server with many addresses that do not answer', () => {
 describe('an absent server', () => {
   for (const at of ['127.0.0.1', '::1'])
     test(`is reported as refused, at ${at}`, async () => {
-      const result = await dialer(connectTcp).connectAny([address(at)], port(1), new AbortController().signal)
+      const result = await dialer(connectTcp).connectAny([address(at)], port(1), new Cancellation())
       expect(result).toMatchObject({
         kind: 'failed',
         why: 'the server could not be reached (ECONNREFUSED)',

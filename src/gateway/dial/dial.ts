@@ -16,7 +16,7 @@ import type { GatewayLimits } from '../limits.ts'
 import type { BufferBudget } from '../stream/buffer-budget.ts'
 import { ByteStream } from '../stream/byte-stream.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
-import { type DialFailure, type DialResult, failed } from './dial-result.ts'
+import { type Cancellation, type DialFailure, type DialResult, failed } from './dial-result.ts'
 import type { Resolver } from './resolve.ts'
 import { dialThroughProxy } from './upstream-proxy.ts'
 
@@ -52,18 +52,18 @@ export class Dialer {
 
   async dial(
     dial: Dial,
-    cancellation: AbortSignal,
+    cancellation: Cancellation,
     indexOf: IndexOf = ({ index }) => index,
   ): Promise<DialResult> {
     await this.#dials.acquire()
     try {
-      return cancellation.aborted ? GIVEN_UP : await this.#dial(dial, cancellation, indexOf)
+      return cancellation.isCancelled ? GIVEN_UP : await this.#dial(dial, cancellation, indexOf)
     } finally {
       this.#dials.release()
     }
   }
 
-  async #dial(dial: Dial, cancellation: AbortSignal, indexOf: IndexOf): Promise<DialResult> {
+  async #dial(dial: Dial, cancellation: Cancellation, indexOf: IndexOf): Promise<DialResult> {
     const { network, resolver, buffers } = this.#options
     if (dial.kind === 'host-service') return this.connectAny(LOOPBACK_ADDRESSES, dial.port, cancellation)
     const proxy = network().upstreamProxy
@@ -77,7 +77,7 @@ export class Dialer {
       )
     if (dial.kind === 'address') return this.#dialChecked([dial.address], dial, cancellation, indexOf)
     const resolution = await resolver.resolve(dial.host)
-    if (cancellation.aborted) return GIVEN_UP
+    if (cancellation.isCancelled) return GIVEN_UP
     if (!resolution.ok) return failed(resolution.reason, resolution.why)
     return this.#dialChecked(resolution.addresses, dial, cancellation, indexOf)
   }
@@ -85,7 +85,7 @@ export class Dialer {
   #dialChecked(
     addresses: readonly Address[],
     dial: Dial,
-    cancellation: AbortSignal,
+    cancellation: Cancellation,
     indexOf: IndexOf,
   ): Promise<DialResult> {
     // The current policy may be narrower than the one that allowed the name.
@@ -114,7 +114,7 @@ export class Dialer {
    * Tries the addresses in order, and starts the next one while a slow one is pending. The first that connects wins. A
    * hostile zone chooses the number of addresses and each attempt costs a descriptor, so parallel attempts are limited.
    */
-  connectAny(addresses: readonly Address[], port: Port, cancellation: AbortSignal): Promise<DialResult> {
+  connectAny(addresses: readonly Address[], port: Port, cancellation: Cancellation): Promise<DialResult> {
     const { connect: open, limits, buffers } = this.#options
     return new Promise(resolve => {
       const attempts = new Set<StreamSocket>()
@@ -130,7 +130,7 @@ export class Dialer {
       const settle = (result: DialResult): void => {
         clearTimeout(stagger)
         clearTimeout(deadline)
-        cancellation.onabort = null
+        cancellation.onCancel = undefined
         for (const socket of attempts) socket.destroy()
         attempts.clear()
         countExtra()
@@ -168,7 +168,7 @@ export class Dialer {
         () => settle(failed('upstream-timeout', 'the server did not answer')),
         limits.connectMs,
       )
-      cancellation.onabort = () => settle(GIVEN_UP)
+      cancellation.onCancel = () => settle(GIVEN_UP)
       tryNext()
     })
   }

@@ -5,6 +5,7 @@
 import type { AuditSink } from '../../../audit/event.ts'
 import { PenError } from '../../../base/error.ts'
 import { Dialer } from '../../../gateway/dial/dial.ts'
+import { Cancellation } from '../../../gateway/dial/dial-result.ts'
 import { HostResolver, type Resolver } from '../../../gateway/dial/resolve.ts'
 import { connectTcp } from '../../../gateway/dial/tcp-connect.ts'
 import { parseAuthority } from '../../../gateway/http/target.ts'
@@ -60,7 +61,7 @@ export class Connector {
     const target = { connection: one.number, ...auditTarget(endpoint) }
     const from = showSource(verdict.source)
     audit.record({ kind: 'connection-allowed', ...target, rule: printRule(verdict.rule), from })
-    const dialled = await this.#dialer.dial(verdict.dial, new AbortController().signal)
+    const dialled = await this.#dialer.dial(verdict.dial, new Cancellation())
     if (dialled.kind === 'denied') throw this.#refuse(one, dialled.denied)
     if (dialled.kind === 'connected') return this.#join(one, dialled.stream)
     const { reason, why } = dialled
