@@ -135,9 +135,10 @@ function describe(fd: number, parent: number): Found {
   }
 }
 
-export function identityOf(fd: number): { readonly dev: bigint; readonly ino: bigint } {
-  const { dev, ino } = fstatSync(fd, { bigint: true })
-  return { dev, ino }
+/** Whether the descriptor is open at exactly this file or directory. */
+export function isAt(fd: number, { dev, ino }: { readonly dev: bigint; readonly ino: bigint }): boolean {
+  const found = fstatSync(fd, { bigint: true })
+  return found.dev === dev && found.ino === ino
 }
 
 const mountOf = (fd: number): string | undefined =>

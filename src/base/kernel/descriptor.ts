@@ -2,7 +2,8 @@
 import { PenError } from '../error.ts'
 import { cString, succeeded, systemCall, tryCall } from './system-call.ts'
 
-const AT_FDCWD = -100
+/** For paths that start at the current directory, or are absolute. */
+export const AT_FDCWD = -100
 export const O_CLOEXEC = 0o2000000
 const F_DUPFD_CLOEXEC = 1030
 const MFD_CLOEXEC = 1

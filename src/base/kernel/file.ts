@@ -1,5 +1,5 @@
 /** Files by descriptor. */
-import { O_CLOEXEC } from './descriptor.ts'
+import { AT_FDCWD, O_CLOEXEC } from './descriptor.ts'
 import { cString, systemCall } from './system-call.ts'
 
 export const O_PATH = 0o10000000
@@ -11,7 +11,6 @@ export function openat2(dir: number, path: string, flags: number, resolve: numbe
   return systemCall('openat2', dir, cString(path), how, how.byteLength)
 }
 
-const AT_FDCWD = -100
 const AT_SYMLINK_FOLLOW = 0x400
 
 /** Links an unnamed open file into a directory. */

@@ -31,6 +31,9 @@ export function printAddress(bytes: readonly number[]): Address {
   return (bytes.length === 4 ? bytes.join('.') : printGroups(bytes)) as Address
 }
 
+/** The bytes of 127.0.0.1 and ::1. */
+export const LOOPBACK = { ip: [127, 0, 0, 1], ip6: [...Array<number>(15).fill(0), 1] } as const
+
 export function isIPv6(address: Address): boolean {
   return address.includes(':')
 }

@@ -5,6 +5,7 @@ declare const brand: unique symbol
 /** A TCP port, 1–65535. Only `parsePort` makes one. */
 export type Port = number & { readonly [brand]: 'Port' }
 
+export const HTTP_PORT = 80 as Port
 export const HTTPS_PORT = 443 as Port
 
 /** Accepts only plain digits, because number parsers disagree about `0x1bb`, `4.43e2`, ` 443` and `00443`. */
