@@ -18,7 +18,7 @@ export function prune(dir: string, { maxRuns, maxTotalBytes }: Bounds = BOUNDS):
   for (const name of sortedSegments(readdirSync(dir))) {
     const run = runs.get(name.run) ?? { files: [], bytes: 0 }
     run.files.push(name)
-    run.bytes += sizeOf(`${dir}/${name.file}`)
+    run.bytes += lstatSync(`${dir}/${name.file}`, { throwIfNoEntry: false })?.size ?? 0
     runs.set(name.run, run)
   }
   let count = runs.size
@@ -38,14 +38,6 @@ export function unlinkIfThere(path: string): void {
     unlinkSync(path)
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error
-  }
-}
-
-function sizeOf(path: string): number {
-  try {
-    return lstatSync(path).size
-  } catch {
-    return 0
   }
 }
 

@@ -82,14 +82,23 @@ export const listSegments = (dir: string): SegmentName[] =>
 function* readRun(
   dir: string,
   segments: readonly SegmentName[],
-  { wanted, onDamage }: ReadOptions,
+  options: ReadOptions,
 ): Generator<AuditRecord> {
-  for (const { file } of segments)
-    for (const line of readLines(`${dir}/${file}`)) {
-      const record = parseRecord(line)
-      if (record === undefined) onDamage?.(file)
-      else if (wanted === undefined || wanted(record)) yield record
-    }
+  for (const { file } of segments) yield* readRecords(dir, file, options)
+}
+
+/** The wanted records of one segment that `lines` has not read yet. */
+export function* readRecords(
+  dir: string,
+  file: string,
+  { wanted, onDamage }: ReadOptions,
+  lines?: LineReader,
+): Generator<AuditRecord> {
+  for (const line of readLines(`${dir}/${file}`, lines)) {
+    const record = parseRecord(line)
+    if (record === undefined) onDamage?.(file)
+    else if (wanted === undefined || wanted(record)) yield record
+  }
 }
 
 /** Yields complete lines. Text after the last newline is still being written, or a crash cut it off. */
@@ -118,9 +127,13 @@ function openSegment(path: string): number | undefined {
 
 /** Reads a growing file in chunks. Memory is limited by MAX_LINE_BYTES. */
 export class LineReader {
-  #at = 0
+  #at: number
   #partial: Buffer = Buffer.alloc(0)
   #skipping: boolean = false
+
+  constructor(at = 0) {
+    this.#at = at
+  }
 
   /** The read position. */
   get at(): number {

@@ -4,7 +4,7 @@
  * not confine it, and every gap is named.
  */
 import type { AuditSink } from '../../audit/event.ts'
-import { shortCommand } from '../../audit/gate-event.ts'
+import { shortCommand } from '../../audit/line.ts'
 import { PenError } from '../../base/error.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, Running, StartOptions } from '../backend.ts'

@@ -1,5 +1,5 @@
 import type { Socket as UdpSocket } from 'node:dgram'
-import type { AuditSink, DnsRefused } from '../../audit/event.ts'
+import type { AuditEventOf, AuditSink } from '../../audit/event.ts'
 import { TokenBucket } from '../../base/token-bucket.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
 import { answerQuery } from './answer.ts'
@@ -98,17 +98,19 @@ const ignore = (): void => {}
 /** The first refusal of a kind is recorded at once. Further ones are counted and recorded after this time. */
 const INTERVAL_MS = 10_000
 
+type Reason = AuditEventOf<'dns-refused'>['reason']
+
 /** Records queries that got no address, without letting a flood of them fill the audit. */
 class RefusedQueries {
   readonly #audit: AuditSink
-  readonly #counts = new Map<DnsRefused['reason'], number>()
+  readonly #counts = new Map<Reason, number>()
   #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(audit: AuditSink) {
     this.#audit = audit
   }
 
-  add(reason: DnsRefused['reason'], raw?: string): void {
+  add(reason: Reason, raw?: string): void {
     const count = this.#counts.get(reason)
     if (count !== undefined) {
       this.#counts.set(reason, count + 1)
@@ -127,7 +129,7 @@ class RefusedQueries {
     this.#counts.clear()
   }
 
-  #record(reason: DnsRefused['reason'], count: number, raw?: string): void {
+  #record(reason: Reason, count: number, raw?: string): void {
     try {
       this.#audit.record({ kind: 'dns-refused', reason, count, raw })
     } catch {
