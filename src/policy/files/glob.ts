@@ -2,7 +2,7 @@
  * Deny globs: names below the workspace root that a sandbox may not see. The grammar is small on purpose: expanding a glob
  * needs no walk of the tree, and no two readers interpret it differently.
  */
-import type { Parsed } from '../source.ts'
+import { type Parsed, refuse } from '../source.ts'
 
 declare const checked: unique symbol
 
@@ -89,8 +89,6 @@ export function nameMatches(pattern: string, name: string, foldCase = false): bo
 }
 
 export const isPattern = (component: string): boolean => /[*?]/.test(component)
-
-const refuse = (why: string): Parsed<Glob> => ({ ok: false, why })
 
 const isControl = (c: string): boolean => {
   const code = c.codePointAt(0) ?? 0

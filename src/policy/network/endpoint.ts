@@ -1,4 +1,4 @@
-import type { Parsed } from '../source.ts'
+import { type Parsed, type Refusal, refuse } from '../source.ts'
 import { type Address, isIPv6, parseAddress } from './address.ts'
 import { classifyAddress } from './address-class.ts'
 import { HOST_SERVICE, type Host } from './host.ts'
@@ -12,7 +12,7 @@ import {
   printEndpoint,
   printRule,
 } from './net-rule.ts'
-import { everySuffixIsPublic, type IsPublicSuffix, type Parts, parseTarget, refuse } from './net-target.ts'
+import { everySuffixIsPublic, type IsPublicSuffix, type Parts, parseTarget } from './net-target.ts'
 import { HTTPS_PORT, type Port, parsePort } from './port.ts'
 
 export { everySuffixIsPublic, type IsPublicSuffix } from './net-target.ts'
@@ -72,7 +72,7 @@ function parseGrant(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowR
   return refuse('the port is missing', `write "${printEndpoint(value, 'any')}:PORT"`)
 }
 
-function requireWord(target: NetTarget, { hasWord, port }: Parts): Parsed<never> | undefined {
+function requireWord(target: NetTarget, { hasWord, port }: Parts): Refusal | undefined {
   if (hasWord || !isMetadata(target)) return undefined
   const meant = `${METADATA_WORD}${printEndpoint(target, port ?? 'any')}${port === undefined ? ':PORT' : ''}`
   return refuse(
@@ -82,7 +82,7 @@ function requireWord(target: NetTarget, { hasWord, port }: Parts): Parsed<never>
 }
 
 /** Special addresses can be granted one by one. These accept no connection at all. */
-function refuseUnreachable(address: Address): Parsed<never> | undefined {
+function refuseUnreachable(address: Address): Refusal | undefined {
   const kind = classifyAddress(address)
   if (kind === 'multicast' || kind === 'broadcast') return refuse(`a ${kind} address takes no connection`)
   if (kind === 'link-local' && isIPv6(address))
@@ -114,7 +114,7 @@ function colonOrEnd(text: string): number {
   return colon === -1 ? text.length : colon
 }
 
-function refuseShape(text: string): Parsed<never> {
+function refuseShape(text: string): Refusal {
   const address = parseAddress(text)
   if (address.ok) return refuse('an IPv6 address needs brackets', `write "[${address.value}]:PORT"`)
   if (/[[\]]/.test(text)) return refuse('brackets are only for IPv6 addresses, as in "[2001:db8::7]:443"')
