@@ -1,10 +1,10 @@
 /** A policy as text, with the source of each part. Values that may be secret are never shown. */
 import { printable } from '../base/printable.ts'
-import { type Bytes, type Millis, showBytes, showMillis } from '../base/quantity.ts'
 import type { Expansion, Merged } from '../policy/merge.ts'
 import { type AllowRule, printRule } from '../policy/network/net-rule.ts'
+import { isNumberKey, showNumber } from '../policy/numbers.ts'
 import type { Policy } from '../policy/policy.ts'
-import type { PathGrant, SettingKey } from '../policy/settings.ts'
+import { type PathGrant, type SettingKey, showPort } from '../policy/settings.ts'
 import { policyData } from './data.ts'
 
 export const showExpansion = ({ key, layer, item }: Expansion): string =>
@@ -13,8 +13,7 @@ export const showExpansion = ({ key, layer, item }: Expansion): string =>
 function showItem(key: SettingKey, item: unknown): string {
   if (key === 'files.read' || key === 'files.write') return (item as PathGrant).path
   if (key === 'network.http' || key === 'network.tcp') return printRule(item as AllowRule)
-  if (/^limits\.(memory|disk|output)$|^exec\.maxOutput$/.test(key)) return showBytes(item as Bytes)
-  if (/^limits\.wall$|^exec\.(timeout|ceiling)$|^network\.idle$/.test(key)) return showMillis(item as Millis)
+  if (isNumberKey(key)) return showNumber(key, item as number)
   return key === 'env' ? String(item) : typeof item === 'string' ? item : JSON.stringify(item)
 }
 
@@ -74,7 +73,7 @@ export function policyText(
   )
   rows(
     'ports',
-    data.ports.map(({ guest, host, from }) => ({ rule: `${guest} at ${host} of the host`, from })),
+    data.ports.map(port => ({ rule: showPort(port), from: port.from })),
   )
   const { shell, allow, exec } = data.tools
   say(`  tools: ${allow === 'shown' ? 'all that the mounts show' : allow.join(', ') || 'none'}`)

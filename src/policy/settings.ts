@@ -51,6 +51,8 @@ export interface PortForward {
   readonly host: Port
 }
 
+export const showPort = ({ guest, host }: PortForward): string => `${guest} at ${host} of the host`
+
 export interface Image {
   readonly dockerfile: string
   readonly context: string
