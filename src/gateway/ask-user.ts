@@ -3,10 +3,10 @@
  * question. It is recorded and answered like a held connection, and changes nothing by itself.
  */
 
-import { decideConnection } from '../policy/network/decide-connection.ts'
+import { decideConnection, exactRule } from '../policy/network/decide-connection.ts'
 import { waitsForAnswer } from '../policy/network/holdable.ts'
 import { printRule } from '../policy/network/net-rule.ts'
-import { exactRule, findOnce } from '../policy/network/once-rules.ts'
+import { findOnce } from '../policy/network/once-rules.ts'
 import type { GatewayContext } from './gateway-context.ts'
 import { refusalOf } from './refusal.ts'
 import { auditTarget, type Endpoint } from './route.ts'

@@ -114,3 +114,24 @@ export const configSchema = v.partial(
 )
 
 export type ConfigDocument = v.InferOutput<typeof configSchema>
+
+/** The parts of a schema by which pen names its keys and kinds of values. */
+export interface SchemaPart {
+  readonly type: string
+  readonly entries?: Readonly<Record<string, SchemaPart>>
+  readonly value?: SchemaPart
+  readonly item?: SchemaPart
+  readonly options?: readonly SchemaPart[]
+  /** The part that may be absent. */
+  readonly wrapped?: SchemaPart
+}
+
+export const SCHEMA = configSchema as unknown as SchemaPart
+
+/** The part for a key or index. */
+export function schemaBelow(schema: SchemaPart, key: string | number): SchemaPart | undefined {
+  const { entries, value, item } = schema
+  const own = entries !== undefined && Object.hasOwn(entries, key) ? entries[key] : undefined
+  const below = typeof key === 'number' ? item : (own ?? value)
+  return below?.type === 'optional' ? below.wrapped : below
+}
