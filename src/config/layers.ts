@@ -1,7 +1,7 @@
 /** The documents that a project's policy is merged from, read from disk once. */
 import { readRegularFile } from '../base/regular-file.ts'
 import type { Trust } from '../policy/files/path.ts'
-import type { NamedDocument } from '../policy/preset-layer.ts'
+import type { NamedDocument } from '../policy/presets.ts'
 import type { Layer } from '../policy/settings.ts'
 import { grantFiles } from './grants/grant-files.ts'
 import type { GrantView } from './grants/grant-layer.ts'

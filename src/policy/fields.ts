@@ -11,18 +11,19 @@
  */
 import { isWithin } from './files/path.ts'
 import { type AllowRule, intersect, overlapping } from './network/net-rule.ts'
-import type {
-  EnvValue,
-  Isolation,
-  List,
-  Mount,
-  PathGrant,
-  PortForward,
-  SettingKey,
-  Settings,
+import {
+  type EnvValue,
+  type Isolation,
+  type List,
+  type Mount,
+  NETWORK_MODES,
+  type PathGrant,
+  type PortForward,
+  PROFILE_NAMES,
+  type SettingKey,
+  type Settings,
 } from './settings.ts'
 import type { Setting, Sourced } from './source.ts'
-import { NETWORK_MODES, PROFILE_NAMES } from './vocabulary.ts'
 
 interface Field<T> {
   grow(earlier: T, later: T): T

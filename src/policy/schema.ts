@@ -3,7 +3,7 @@
  * are generated from it. `parse.ts` checks the grammar inside strings: hosts, paths, sizes.
  */
 import * as v from 'valibot'
-import { BACKEND_NAMES, IMAGE_PULLS, ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './vocabulary.ts'
+import { BACKEND_NAMES, IMAGE_PULLS, ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './settings.ts'
 
 const described = <const S extends v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>>(
   schema: S,

@@ -8,13 +8,14 @@ import type { GuestPath, HostPath, Trust } from './files/path.ts'
 import type { AllowRule, DenyRule } from './network/net-rule.ts'
 import type { Port } from './network/port.ts'
 import type { Setting, Sourced } from './source.ts'
-import type {
-  BACKEND_NAMES,
-  IMAGE_PULLS,
-  ISOLATION_LEVELS,
-  NETWORK_MODES,
-  PROFILE_NAMES,
-} from './vocabulary.ts'
+
+/** Strictest first. */
+export const PROFILE_NAMES = ['strict', 'coding', 'dev'] as const
+export const ISOLATION_LEVELS = ['auto', 'soft', 'process', 'container', 'gvisor', 'vm'] as const
+export const BACKEND_NAMES = ['process', 'podman', 'docker', 'vm', 'apple', 'soft', 'kubernetes'] as const
+/** Strictest first. `bridge` is the engine's open network, where pen enforces no rule. */
+export const NETWORK_MODES = ['none', 'gateway', 'bridge'] as const
+export const IMAGE_PULLS = ['missing', 'never'] as const
 
 export type ProfileName = (typeof PROFILE_NAMES)[number]
 export type Isolation = (typeof ISOLATION_LEVELS)[number]

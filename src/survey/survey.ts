@@ -120,7 +120,7 @@ export function systemEntries(policy: Pick<Policy, 'profile'>, home: string): Sy
       // The link keeps its target: inside, it leads to what the sandbox sees there, or nowhere.
       out.push({ kind: 'link', path: path as HostPath, to: readlinkSync(path) })
     } else if (stat.isDirectory() || stat.isFile()) {
-      out.push({ kind: 'tree', path: path as HostPath, real: path as HostPath })
+      out.push({ kind: 'tree', path: path as HostPath })
     }
   }
   return out

@@ -5,9 +5,15 @@
 import { ISOLATION_STRENGTH } from '../fields.ts'
 import { NUMBER_KEYS, numberOf, showNumber } from '../numbers.ts'
 import type { Policy } from '../policy.ts'
-import { type EnvValue, type Image, type SettingKey, showPort } from '../settings.ts'
+import {
+  type EnvValue,
+  type Image,
+  NETWORK_MODES,
+  PROFILE_NAMES,
+  type SettingKey,
+  showPort,
+} from '../settings.ts'
 import type { Source } from '../source.ts'
-import { NETWORK_MODES, PROFILE_NAMES } from '../vocabulary.ts'
 import { compareFiles, compareHosts, compareMounts, compareNames } from './compare-lists.ts'
 
 export interface Difference {

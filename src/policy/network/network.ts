@@ -1,11 +1,9 @@
+import type { NetworkMode } from '../settings.ts'
 import type { Sourced } from '../source.ts'
 import type { Address } from './address.ts'
 import type { Host } from './host.ts'
 import type { AllowRule, DenyRule, NetTarget } from './net-rule.ts'
 import type { Port } from './port.ts'
-
-/** How a sandbox is connected. `bridge` is the engine's open network, where pen enforces no rule. */
-export type NetworkMode = 'gateway' | 'none' | 'bridge'
 
 interface NetworkInput {
   readonly mode: NetworkMode

@@ -2,7 +2,7 @@ import { EXIT } from '../../../base/error.ts'
 import { loadPolicy } from '../../../config/load.ts'
 import { findProject } from '../../../config/project.ts'
 import { policyData } from '../../../plan/data.ts'
-import { policyText, settingsText } from '../../../plan/show-policy.ts'
+import { policyText, settingsText } from '../../../plan/show.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 

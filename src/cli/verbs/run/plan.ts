@@ -1,7 +1,6 @@
 import { EXIT, type ExitCode } from '../../../base/error.ts'
 import { planData, policyData } from '../../../plan/data.ts'
-import { planText } from '../../../plan/show.ts'
-import { projectDocument, showExpansion } from '../../../plan/show-policy.ts'
+import { planText, projectDocument, showExpansion } from '../../../plan/show.ts'
 import type { Prepared } from '../../../run/prepare.ts'
 import { prepare } from '../../../run/prepare.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
