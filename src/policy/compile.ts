@@ -40,17 +40,17 @@ export function compile(
   const mode = value(settings['network.mode'], zero.network.mode)
   const offline = value(settings['network.offline'], zero.network.offline)
   const groups = [...new Set(rules(settings['network.groups']))]
+  const known = groups.flatMap(group => groupRules.get(group) ?? [])
   const allowed = [
     ...items(settings['network.http']),
     ...items(settings['network.tcp']),
-    ...groups.flatMap(group => groupRules.get(group)?.rules ?? []),
+    ...known.flatMap(({ rules }) => rules),
   ]
   const denied = items(settings['network.deny'])
   const allow = allowed.filter(isLasting)
   const deny = denied.filter(isLasting)
   const exec = section('exec')
-  const told = groups.flatMap(group => groupRules.get(group)?.told ?? [])
-  const mirrors = groups.flatMap(group => groupRules.get(group)?.mirrors ?? [])
+  const mirrors = known.flatMap(group => group.mirrors)
 
   return {
     profile: value(settings.profile, zero.profile),
@@ -81,7 +81,10 @@ export function compile(
     exec: { ...exec, timeout: Math.min(exec.timeout, exec.ceiling) as Millis },
     limits: section('limits'),
     env: settings.env ?? zero.env,
-    packages: { files: told.flatMap(({ files }) => files), env: told.flatMap(({ env }) => env) },
+    packages: {
+      files: known.flatMap(({ told }) => told.files),
+      env: known.flatMap(({ told }) => told.env),
+    },
     git: section('git'),
     mounts: items(settings.mounts),
     image: value<Policy['image']>(settings.image, zero.image),
