@@ -63,7 +63,7 @@ function refused(fn: () => void): PenError {
   throw new Error('expected a refusal')
 }
 
-/** Runs a script that uses `openAudit` in its own process. */
+/** Runs a script that uses `Audit` in its own process. */
 async function inProcess(script: string, wrapper: readonly string[] = []): Promise<string> {
   const source = `
     const { Audit } = await import(${JSON.stringify(join(import.meta.dir, 'append.ts'))})
@@ -84,7 +84,7 @@ const canMount = await capture([...unshare, 'true'], { env: {}, timeoutMs: 5000 
 )
 const onTmpfs = skipUnless(canMount, 'user namespaces are not available')
 
-describe('openAudit', () => {
+describe('the audit of a run', () => {
   test('touches nothing before the first record', () => {
     new Audit(dir, { sandbox: 's' }).close()
     expect(existsSync(dir)).toBe(false)

@@ -20,7 +20,7 @@ export interface LoadOptions {
   /** Overrides every network grant. Not in `flags`, so that the most common flag needs no parser. */
   readonly offline: boolean
   readonly allowUserExpansion: boolean
-  /** A preset that the user chose by name: see `policy/preset-layer.ts`. */
+  /** A preset that the user chose by name: see `policy/presets.ts`. */
   readonly preset?: NamedDocument | undefined
   /** For a running sandbox: its untrusted layers from before the start. */
   readonly untrusted?: readonly Layer[]
