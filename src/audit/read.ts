@@ -6,7 +6,7 @@ import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from
 import { errnoOf } from '../base/error.ts'
 import { checkDirectory } from './directory.ts'
 import type { Verdict } from './event.ts'
-import { type SegmentName, sortedSegments, startOf } from './segment-name.ts'
+import { type SegmentName, segmentsByRun, sortedSegments, startOf } from './segment-name.ts'
 
 /** A record from a file. The listed fields are checked, all others are not. */
 export interface AuditRecord {
@@ -60,21 +60,10 @@ function earliest<T extends { now: AuditRecord }>(active: readonly T[]): T | und
   return found
 }
 
-interface Run {
-  readonly start: string
-  readonly segments: SegmentName[]
-}
-
-function runsIn(dir: string, only: string | undefined): Run[] {
-  const runs = new Map<string, Run>()
-  for (const name of listSegments(dir)) {
-    if (only !== undefined && name.run !== only) continue
-    const run = runs.get(name.run) ?? { start: startOf(name.run), segments: [] }
-    run.segments.push(name)
-    runs.set(name.run, run)
-  }
-  return [...runs.values()]
-}
+const runsIn = (dir: string, only: string | undefined) =>
+  [...segmentsByRun(listSegments(dir))]
+    .filter(([run]) => only === undefined || run === only)
+    .map(([run, segments]) => ({ start: startOf(run), segments }))
 
 export const listSegments = (dir: string): SegmentName[] =>
   checkDirectory(dir) ? sortedSegments(readdirSync(dir)) : []
