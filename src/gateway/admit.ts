@@ -3,11 +3,11 @@
  * dials nothing and looks up no name. The answer is a policy change, which no program in a sandbox can make.
  */
 
-import { decideConnection } from '../policy/network/decide-connection.ts'
+import { allowedBy, decideConnection, exactRule } from '../policy/network/decide-connection.ts'
 import { type DenialReason, type Denied, denyByRule } from '../policy/network/denial.ts'
 import { waitsForAnswer } from '../policy/network/holdable.ts'
 import { type DenyRule, printRule } from '../policy/network/net-rule.ts'
-import { allowedBy, exactRule, findOnce } from '../policy/network/once-rules.ts'
+import { findOnce } from '../policy/network/once-rules.ts'
 import type { Sourced } from '../policy/source.ts'
 import type { GatewayContext } from './gateway-context.ts'
 import { type Refusal, refusalOf } from './refusal.ts'

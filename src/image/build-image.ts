@@ -1,7 +1,7 @@
 /** Builds an image from a recipe, with its own network and its own copy of the files. Everything is cleaned up at the end. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { version } from '../../package.json'
-import { openAudit } from '../audit/append.ts'
+import { Audit } from '../audit/append.ts'
 import { auditDirectory } from '../audit/directory.ts'
 import { RefusalTally } from '../audit/refusals.ts'
 import { newRunId } from '../audit/segment-name.ts'
@@ -91,7 +91,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     const cacheDir = `${project.world.state}/cache`
     const facts = await engineFacts(engine, cacheDir)
     const run = newRunId()
-    const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run })
+    const audit = new Audit(auditDirectory(project.stateDir), { sandbox: project.id, run })
     const stopReporting = onCleanupFailure(failure => audit.record({ kind: 'cleanup-failed', ...failure }))
     undo.pushToRunLast('the audit', () => {
       stopReporting()

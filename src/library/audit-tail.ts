@@ -3,8 +3,7 @@
  * denials are in the file. The library reads the files instead of a second stream, because two streams would race.
  */
 import { auditDirectory } from '../audit/directory.ts'
-import { newRecords } from '../audit/follow.ts'
-import { type AuditRecord, LineReader, listSegments } from '../audit/read.ts'
+import { type AuditRecord, LineReader, listSegments, readRecords } from '../audit/read.ts'
 import { FILE_MODE } from '../protocol/file-order.ts'
 
 const POLL_MS = 50
@@ -46,7 +45,7 @@ export class AuditTail {
       if (run !== this.#run) continue
       const reader = this.#readers.get(file) ?? new LineReader()
       this.#readers.set(file, reader)
-      for (const record of newRecords(this.#dir, file, reader)) this.#add(record)
+      for (const record of readRecords(this.#dir, file, {}, reader)) this.#add(record)
     }
   }
 

@@ -1,8 +1,14 @@
 /** The preset of a coding agent for one sandbox, and the lines that explain it to the user. */
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-import { type PresetLayer, presetLayer } from '../policy/preset-layer.ts'
-import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../policy/presets.ts'
+import {
+  type AgentPreset,
+  isPresetName,
+  PRESETS,
+  type PresetLayer,
+  type PresetName,
+  presetLayer,
+} from '../policy/presets.ts'
 import { leaveInstructions } from './instructions.ts'
 import { whyNotReached } from './model-address.ts'
 import type { Prepared } from './prepare.ts'

@@ -1,6 +1,6 @@
 /** The line before a run: backend, network, and which layers changed the policy. */
 import type { Plan } from '../plan/plan.ts'
-import { projectDocument, showExpansion } from '../plan/show-policy.ts'
+import { projectDocument, showExpansion } from '../plan/show.ts'
 import type { Merged } from '../policy/merge.ts'
 import { isTerminal } from '../terminal/termios.ts'
 

@@ -3,7 +3,7 @@
  * run here, before the command's first instruction.
  */
 import { existsSync } from 'node:fs'
-import { openAudit } from '../audit/append.ts'
+import { Audit } from '../audit/append.ts'
 import { auditDirectory } from '../audit/directory.ts'
 import type { AuditSink } from '../audit/event.ts'
 import { RefusalTally } from '../audit/refusals.ts'
@@ -37,7 +37,7 @@ export async function supervise(started: StartedSandbox): Promise<Result> {
     }
     sayWhatHolds(prepared, running, started.tell)
     const { soft } = plan
-    const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run: started.run, soft })
+    const audit = new Audit(auditDirectory(project.stateDir), { sandbox: project.id, run: started.run, soft })
     const stopReporting = onCleanupFailure(failure => audit.record({ kind: 'cleanup-failed', ...failure }))
     undo.pushToRunLast('the audit', () => {
       stopReporting()

@@ -4,7 +4,7 @@
  * not confine it, and every gap is named.
  */
 import type { AuditSink } from '../../audit/event.ts'
-import { shortCommand } from '../../audit/gate-event.ts'
+import { shortCommand } from '../../audit/line.ts'
 import { PenError } from '../../base/error.ts'
 import { enforcementOf, limitSupport } from '../../limits/probe.ts'
 import type { Capabilities } from '../../plan/gaps.ts'

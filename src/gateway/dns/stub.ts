@@ -1,5 +1,5 @@
 import type { Socket as UdpSocket } from 'node:dgram'
-import type { AuditSink, DnsRefused } from '../../audit/event.ts'
+import type { AuditEventOf, AuditSink } from '../../audit/event.ts'
 import { TokenBucket } from '../../base/token-bucket.ts'
 import { isLoopbackName, parseHost } from '../../policy/network/host.ts'
 import { ByteStream } from '../stream/byte-stream.ts'
@@ -73,7 +73,7 @@ export interface DnsAnswer {
   /** Undefined: send nothing. */
   readonly reply: Buffer | undefined
   /** Why the query got no address. */
-  readonly problem: DnsRefused['reason'] | undefined
+  readonly problem: Reason | undefined
   /** The name of such a query. Hostile. */
   readonly raw?: string | undefined
 }
@@ -125,17 +125,19 @@ function send(socket: UdpSocket, reply: Buffer, port: number, address: string, t
 /** The first refusal of a kind is recorded at once. Further ones are counted and recorded after this time. */
 const INTERVAL_MS = 10_000
 
+type Reason = AuditEventOf<'dns-refused'>['reason']
+
 /** Records queries that got no address, without letting a flood of them fill the audit. */
 class RefusedQueries {
   readonly #audit: AuditSink
-  readonly #counts = new Map<DnsRefused['reason'], number>()
+  readonly #counts = new Map<Reason, number>()
   #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(audit: AuditSink) {
     this.#audit = audit
   }
 
-  add(reason: DnsRefused['reason'], raw?: string): void {
+  add(reason: Reason, raw?: string): void {
     const count = this.#counts.get(reason)
     if (count !== undefined) {
       this.#counts.set(reason, count + 1)
@@ -154,7 +156,7 @@ class RefusedQueries {
     this.#counts.clear()
   }
 
-  #record(reason: DnsRefused['reason'], count: number, raw?: string): void {
+  #record(reason: Reason, count: number, raw?: string): void {
     try {
       this.#audit.record({ kind: 'dns-refused', reason, count, raw })
     } catch {

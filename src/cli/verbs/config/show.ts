@@ -1,6 +1,6 @@
 import { loadPolicy } from '../../../config/load.ts'
 import { policyData } from '../../../plan/data.ts'
-import { policyText, settingsText } from '../../../plan/show-policy.ts'
+import { policyText, settingsText } from '../../../plan/show.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({

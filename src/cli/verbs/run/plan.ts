@@ -1,6 +1,5 @@
 import { planData, policyData } from '../../../plan/data.ts'
-import { planText } from '../../../plan/show.ts'
-import { projectDocument, showExpansion } from '../../../plan/show-policy.ts'
+import { planText, projectDocument, showExpansion } from '../../../plan/show.ts'
 import type { Prepared } from '../../../run/prepare.ts'
 import { prepare } from '../../../run/prepare.ts'
 import { policyFlags, runOptions } from '../../frame/policy-flags.ts'

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import type { HostPath } from './files/path.ts'
 import { GROUPS } from './network/groups.ts'
 import { parseLayer } from './parse.ts'
-import { presetLayer } from './preset-layer.ts'
-import { isPresetName, PRESETS, type PresetName } from './presets.ts'
+import { isPresetName, PRESETS, type PresetName, presetLayer } from './presets.ts'
 import { SANDBOX_HOME } from './profile.ts'
 
 const names = Object.keys(PRESETS) as PresetName[]

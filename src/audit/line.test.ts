@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { shortCommand } from './gate-event.ts'
+import { shortCommand } from './line.ts'
 
 test('a command that is cut in a record says how long it was; a short one stands there whole', () => {
   expect(shortCommand(['cat', 'x'])).toEqual(['cat', 'x'])
