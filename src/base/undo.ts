@@ -47,10 +47,6 @@ export class UndoStack {
     this.#entries.unshift({ label, undo })
   }
 
-  get size(): number {
-    return this.#entries.length
-  }
-
   /**
    * Runs every undo once and reports those that fail. Undos up to the first asynchronous one have run when this
    * returns, so a stack of synchronous undos can be unwound in an exit handler. A second call waits for the first.

@@ -1,7 +1,6 @@
 /** Checks bubblewrap: its path, its version, and whether it can create a sandbox. */
 import { statSync } from 'node:fs'
-import { findTool, TRUSTED_DIRECTORIES } from '../base/find-tool.ts'
-import { missingTool } from '../base/missing-tool.ts'
+import { findTool, missingTool, TRUSTED_DIRECTORIES } from '../base/find-tool.ts'
 import { capture } from '../base/spawn.ts'
 import { SYSTEM_ROOTS } from '../plan/system-view.ts'
 import { installLine } from './distribution.ts'

@@ -1,7 +1,7 @@
 /** Checks limits: creates the cgroup that a sandbox would get, and removes it. */
 import { existsSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
-import { toMillis } from '../base/quantity.ts'
+import { parseMillis } from '../base/quantity.ts'
 import { capture } from '../base/spawn.ts'
 import { type Bounds, openBounds } from '../limits/bounds.ts'
 import { findLimitSupport, type LimitMechanism, type LimitPlan, planOf } from '../limits/probe.ts'
@@ -14,7 +14,7 @@ const SOME: Limits = {
   cpus: 0.5,
   memory: (256 * 2 ** 20) as Limits['memory'],
   pids: 64,
-  wall: toMillis(60_000),
+  wall: parseMillis('60s'),
   disk: (2 ** 20) as Limits['disk'],
   output: (2 ** 20) as Limits['output'],
   files: 64,

@@ -1,5 +1,4 @@
-import { kernelRelease } from '../base/kernel/kernel-release.ts'
-import { landlockAbi } from '../base/kernel/landlock-abi.ts'
+import { kernelRelease, landlockAbi } from '../base/kernel/kernel-facts.ts'
 import { boundsProcessesByNamespace } from '../limits/probe.ts'
 import { type Finding, fails, ok, weak } from './finding.ts'
 

@@ -1,6 +1,5 @@
 /** Host programs that pen starts, with their versions. Bubblewrap has a separate check. */
-import { findTool } from '../base/find-tool.ts'
-import { missingTool } from '../base/missing-tool.ts'
+import { findTool, missingTool } from '../base/find-tool.ts'
 import { installLine } from './distribution.ts'
 import { type Finding, fails, ok, weak } from './finding.ts'
 import type { Machine } from './machine.ts'

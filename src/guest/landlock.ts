@@ -4,7 +4,7 @@
  * from bubblewrap's process, which is unrestricted: no ptrace, no /proc/1/mem.
  */
 import { errnoOf, PenError } from '../base/error.ts'
-import { O_PATH } from '../base/kernel/file.ts'
+import { O_PATH } from '../base/kernel/descriptor.ts'
 import { tryCall } from '../base/kernel/system-call.ts'
 
 /** Only execution is restricted. With reads, every open() took 50% longer. */

@@ -1,8 +1,7 @@
 /** A network namespace for programs that an engine starts. Every process in it can be found and killed. */
 import type { Engine } from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
-import { findTool } from '../base/find-tool.ts'
-import { missingTool } from '../base/missing-tool.ts'
+import { findTool, missingTool } from '../base/find-tool.ts'
 import { startProgram } from '../base/start-program.ts'
 
 interface HeldNamespace {

@@ -4,7 +4,7 @@ import type { Running } from '../backend/backend.ts'
 /** From SIGTERM to SIGKILL. With bubblewrap's own end a stop stays within two seconds. */
 export const GRACE_MS = 1200
 
-export type StopReason = 'wall' | 'signal' | 'limit'
+type StopReason = 'wall' | 'signal'
 
 export class Stopping {
   readonly #running: Running
@@ -37,12 +37,6 @@ export class Stopping {
     this.#reason ??= reason
     this.#running.signal(signal)
     this.#timer ??= setTimeout(() => this.#running.kill(), this.#graceMs)
-  }
-
-  /** Kills at once, for a limit that is exceeded. */
-  now(reason: StopReason): void {
-    this.#reason ??= reason
-    this.#running.kill()
   }
 
   done(): void {

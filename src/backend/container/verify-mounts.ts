@@ -6,7 +6,7 @@
 import { closeSync, constants, openSync } from 'node:fs'
 import { findBeneath } from '../../base/beneath/open-beneath.ts'
 import { PenError } from '../../base/error.ts'
-import { O_PATH } from '../../base/kernel/file.ts'
+import { O_PATH } from '../../base/kernel/descriptor.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { unescapeMountField } from '../../base/mount-table.ts'
 import { printable } from '../../base/printable.ts'

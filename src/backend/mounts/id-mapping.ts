@@ -4,11 +4,10 @@
  */
 import { closeSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { findTool } from '../../base/find-tool.ts'
+import { findTool, missingTool } from '../../base/find-tool.ts'
 import { pipe } from '../../base/kernel/descriptor.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
-import { missingTool } from '../../base/missing-tool.ts'
 import { startProgram } from '../../base/start-program.ts'
 
 export interface Identity {

@@ -1,4 +1,4 @@
-import { landlockAbi } from '../../base/kernel/landlock-abi.ts'
+import { landlockAbi } from '../../base/kernel/kernel-facts.ts'
 import { probeLimits } from '../../limits/probe.ts'
 import type { Capabilities } from '../../plan/gaps.ts'
 

@@ -2,7 +2,7 @@
 import { auditDirectory } from '../../audit/directory.ts'
 import { runningRuns } from '../../audit/running.ts'
 import { PenError } from '../../base/error.ts'
-import { showMillis, toMillis } from '../../base/quantity.ts'
+import { parseMillis, showMillis } from '../../base/quantity.ts'
 import { addGrants, type GrantOrder, removeGrants } from '../../config/grants/network-grants.ts'
 import type { Project } from '../../config/project.ts'
 import type { AllowRule, DenyRule } from '../../policy/network/net-rule.ts'
@@ -17,7 +17,7 @@ export const lifeFlags = defineFlags({
 type Life = FlagValues<typeof lifeFlags>
 
 /** An unused one-time rule expires, so that a later, unrelated connection cannot use it. */
-const ONCE_WITHIN = toMillis(600_000)
+const ONCE_WITHIN = parseMillis('10m')
 
 /** Writes a temporary rule and returns its lifetime as text. Undefined if no flag asks for one. */
 export async function grantTemporarily(

@@ -2,7 +2,7 @@
  * Verdicts on files that the user grants while a sandbox runs, for the file broker and `pen grant`. Here a denial wins
  * over every grant, even a more specific one. No mount protects these files, so this check is the only one.
  */
-import { shellWord } from '../../base/shell-word.ts'
+import { shellWord } from '../../base/printable.ts'
 import type { Policy } from '../policy.ts'
 import type { FileDenyRule } from '../settings.ts'
 import { showSource } from '../source.ts'
