@@ -180,7 +180,7 @@ export interface Rules {
   readonly command: readonly string[]
   readonly world: PathWorld
   /** Gives the file grants of the user as they are at each call. */
-  readonly grants: (audit: AuditSink) => Promise<() => readonly FileGrant[]>
+  readonly grants: (audit: AuditSink) => () => readonly FileGrant[]
 }
 
 /** The image of a container, by its contents, and its accounts. */
@@ -200,8 +200,6 @@ export interface ContainerOptions {
   readonly headStart: HeadStart | undefined
   /** Opens the door in a network namespace that the backend made, as soon as it exists. */
   readonly openDoor: (namespace: MadeNamespace) => Promise<PreparedNamespace>
-  /** Called once, while the engine works and pen would only wait. */
-  readonly meanwhile: (() => void) | undefined
 }
 
 export interface StartOptions {

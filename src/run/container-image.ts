@@ -1,5 +1,6 @@
 /** The image of a sandbox whose programs come from one, and a start that survives a removed image. */
 import type { Running } from '../backend/backend.ts'
+import type { Engine } from '../backend/container/engine/engine.ts'
 import type { HeadStart } from '../backend/container/head-start.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
@@ -7,7 +8,7 @@ import { cachedImageFor, ensureImage, recipeFor, type SandboxImage } from '../im
 import { noteUse } from '../image/in-use.ts'
 import type { Prepared } from './prepare.ts'
 
-export interface ImageSource {
+interface ImageSource {
   readonly name: string
   /** The image of the last start, if there was one. */
   readonly recalled: SandboxImage | undefined
@@ -15,13 +16,11 @@ export interface ImageSource {
   find(): Promise<SandboxImage>
 }
 
-/** Undefined where the host's own programs are used. */
 export function imageSource(
-  { backend, loaded: { policy, project } }: Prepared,
+  { loaded: { policy, project } }: Prepared,
+  engine: Engine,
   tell: (line: string) => void,
-): ImageSource | undefined {
-  const engine = backend.engine?.()
-  if (engine === undefined) return undefined
+): ImageSource {
   const { recipe, notes } = recipeFor(policy, project)
   for (const note of notes) tell(printable(note, 1024))
   return {

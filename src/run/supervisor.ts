@@ -17,7 +17,7 @@ import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
 import { type PlaceWatch, watchPlaces } from '../protect/watch-places.ts'
 import { describeProject } from './describe-project.ts'
-import type { Forwarding } from './forwarding.ts'
+import type { Forwards } from './forwards.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { Prepared } from './prepare.ts'
 import { passSignals, Stopping } from './stopping.ts'
@@ -45,7 +45,7 @@ export interface Supervised {
   readonly refusals: RefusalTally
   /** Undefined for a sandbox without network. */
   readonly egress: Egress | undefined
-  readonly forwarding: Forwarding
+  readonly forwarding: Forwards
   /** Undefined for a sandbox that is one command. */
   readonly workload: Workload | undefined
 }
@@ -109,7 +109,7 @@ export class Supervisor {
       phase(isCommand ? 'command ended' : 'sandbox ended')
       const asked = await working
       await files.finish()
-      await this.#sandbox.forwarding.close()
+      this.#sandbox.forwarding.close()
       await network.finish(stopping)
       if (stopping.failure !== undefined) throw stopping.failure
       const hits = (await limits.finish()).filter(isWorthReporting)
@@ -125,7 +125,7 @@ export class Supervisor {
     } finally {
       clearTimeout(wall)
       clearTimeout(compiling)
-      await this.#sandbox.forwarding.close()
+      this.#sandbox.forwarding.close()
       stopping.done()
       forget()
     }

@@ -2,7 +2,7 @@
  * The terminal on which this process shows a sandbox: at most one. While a full-screen program draws on it, pen prints no lines there,
  * because they would corrupt its picture. A bell is safe.
  */
-import { readTermios } from './termios.ts'
+import { isTerminal, readTermios } from './termios.ts'
 
 export interface Screen {
   /** Whether a program inside reads single keys or draws on the whole screen. */
@@ -56,4 +56,14 @@ export class Bell {
     this.#isPending = false
     this.#write(Uint8Array.of(0x07))
   }
+}
+
+/** Delay before progress is shown. */
+const PATIENCE_MS = 500
+
+/** Shows progress at a terminal after the delay, unless the returned function is called first. */
+export function afterPatience(tell: () => void): () => void {
+  if (!isTerminal(2)) return () => undefined
+  const telling = setTimeout(tell, PATIENCE_MS)
+  return () => clearTimeout(telling)
 }

@@ -46,7 +46,6 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
     // This runs while the engine makes the container.
     const setUp = new SetUp({ machine, plan, mounts, image, program, options, requested })
     const setup = daemonSetup(plan, mounts, gvisor)
-    options.container.meanwhile?.()
     const container = await requested.pending
     const reached = await access.to(container)
     const connected = container.whileAlive(requested.daemon.connected)

@@ -2,7 +2,6 @@
  * A soft sandbox that stays. Every request of a client goes through the gate. The gate itself opens files, and the exec
  * daemon starts a program if the policy lists it. pen cannot tell who asks, so every request is judged as the agent's.
  */
-import type { AuditSink } from '../../audit/event.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Policy } from '../../policy/policy.ts'
 import { FILE_MODE, readFileOrder } from '../../protocol/file-order.ts'
@@ -23,33 +22,25 @@ export async function startExecDaemon(
   places: PrivateDirectories,
   env: Readonly<Record<string, string>>,
 ): Promise<Running> {
+  const { policy, world, grants } = rules
   const daemon = await startSoftDaemon({
     identity: plan.runAs === 'self' ? undefined : plan.runAs,
     wrap: placement.wrap,
     env: placement.env,
     joinFds: placement.joinFds,
     variables: env,
-    limits: limitsOf(rules.policy, plan.runAs, plan.limits.wall, OTHER_PROCESSES),
+    limits: limitsOf(policy, plan.runAs, plan.limits.wall, OTHER_PROCESSES),
   })
-  const gate = Promise.withResolvers<Gate>()
-  // `ready` reports the failure.
-  gate.promise.catch(() => undefined)
-  let opened: Gate | undefined
-  const open = async (audit: AuditSink): Promise<Gate> => {
-    const { world, grants } = rules
-    const granted = await grants(audit)
-    opened = new Gate({ policy: () => rules.policy, audit, world, grants: granted, env, runAs: plan.runAs })
-    return opened
-  }
+  let gate: Gate | undefined
   return {
     sharesHost: true,
     judges: true,
-    begin: audit => void open(audit).then(gate.resolve, gate.reject),
-    ready: Promise.all([daemon.ready, gate.promise]).then(() => undefined),
+    begin: audit => {
+      gate = new Gate({ policy: () => policy, audit, world, grants: grants(audit), env, runAs: plan.runAs })
+    },
+    ready: daemon.ready,
     exec: (order, output) =>
-      opened === undefined
-        ? notStarted('EAGAIN')
-        : perform(opened, daemon, named(order, rules.policy), output),
+      gate === undefined ? notStarted('EAGAIN') : perform(gate, daemon, named(order, policy), output),
     ended: daemon.ended.then(() => {
       places.remove()
       return { kind: 'killed' as const }
