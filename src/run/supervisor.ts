@@ -29,10 +29,7 @@ const WORTH_COMPILING_MS = 100
 const FILES_AFTER_MS = 60
 
 /** A sandbox with an exec daemon, as its workload sees it. */
-export interface Serving extends Omit<Supervised, 'workload'> {
-  /** Ends the sandbox: SIGTERM first, then SIGKILL. */
-  stop(): void
-}
+export type Serving = Omit<Supervised, 'workload'>
 
 /** Resolves with the exit code of the run, and the sandbox then ends. Undefined: the sandbox ended first. */
 export type Workload = (serving: Serving) => Promise<ExitCode | undefined>
@@ -195,7 +192,6 @@ export class Supervisor {
       const work: Promise<ExitCode | undefined> = workload({
         ...sandbox,
         running: this.#watchful(sandbox.running),
-        stop: () => stopping.ask('signal'),
       })
       const code = await work
       this.#sandbox.limits.look()
