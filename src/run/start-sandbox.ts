@@ -62,7 +62,7 @@ export async function startSandbox(
 }
 
 async function startBackend(plan: Plan, setup: Setup): Promise<Pick<StartedSandbox, 'running' | 'image'>> {
-  const { backend, loaded } = setup.prepared
+  const { backend } = setup.prepared
   const { headStart, tell, serve } = setup.options
   const { slowStart } = backend
   const isSilent = slowStart === undefined || serve !== undefined
@@ -70,13 +70,10 @@ async function startBackend(plan: Plan, setup: Setup): Promise<Pick<StartedSandb
   try {
     if (backend.engine === undefined)
       return { running: await backend.start(plan, startOptions(setup, undefined)), image: null }
-    const { imageSource, noteImageUse, startFromImage } = await import('./container-image.ts')
-    const image = imageSource(setup.prepared, backend.engine(), tell)
-    const running = await startFromImage(image, headStart, async chosen => {
-      noteImageUse(loaded.project.stateDir, chosen)
-      return await backend.start(plan, startOptions(setup, chosen))
-    })
-    return { running, image: image.name }
+    const { startFromImage } = await import('./container-image.ts')
+    return await startFromImage(setup.prepared, backend.engine(), setup.options, image =>
+      backend.start(plan, startOptions(setup, image)),
+    )
   } finally {
     await headStart?.dismiss()
     endProgress()
