@@ -160,7 +160,7 @@ export interface Rules {
   readonly command: readonly string[]
   readonly world: PathWorld
   /** Gives the file grants of the user as they are at each call. */
-  readonly grants: (audit: AuditSink) => Promise<() => readonly FileGrant[]>
+  readonly grants: (audit: AuditSink) => () => readonly FileGrant[]
 }
 
 /** The image of a container, by its contents, and its accounts. */

@@ -2,7 +2,7 @@
 import { readFileSync, writeSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import type { ProcessIdentity } from '../base/kernel/processes.ts'
-import { shellWord } from '../base/shell-word.ts'
+import { shellWord } from '../base/printable.ts'
 import { readError, type SerializedError } from './messages.ts'
 
 /** The hidden mode of the binary. It does nothing without the two descriptors below. */

@@ -6,7 +6,7 @@ import { type EngineFacts, engineFacts } from '../backend/container/engine/engin
 import { tryPodman } from '../backend/container/engine/trial.ts'
 import { findTool } from '../base/find-tool.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'
-import { kernelRelease } from '../base/kernel/kernel-release.ts'
+import { kernelRelease } from '../base/kernel/kernel-facts.ts'
 import { type Distribution, installLine } from './distribution.ts'
 import { hintOf, type Machine, messageOf, ok, type Result, weak } from './finding.ts'
 import { describeEscapes, escapesOf, TABLE_DATE } from './known-escapes.ts'

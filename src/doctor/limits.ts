@@ -1,7 +1,7 @@
 /** Checks limits: creates the cgroup that a sandbox would get, and removes it. */
 import { existsSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
-import { toMillis } from '../base/quantity.ts'
+import { parseMillis } from '../base/quantity.ts'
 import { Bounds } from '../limits/bounds.ts'
 import { cgroupParents, findLimitSupport, type LimitMechanism, probeLimits } from '../limits/probe.ts'
 import { sweepRemembered } from '../limits/stale.ts'
@@ -13,7 +13,7 @@ const SOME: Limits = {
   cpus: 0.5,
   memory: (256 * 2 ** 20) as Limits['memory'],
   pids: 64,
-  wall: toMillis(60_000),
+  wall: parseMillis('60s'),
   disk: (2 ** 20) as Limits['disk'],
   output: (2 ** 20) as Limits['output'],
   files: 64,

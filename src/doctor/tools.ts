@@ -1,7 +1,6 @@
 /** Checks bubblewrap, and the other host programs that pen starts. */
 import { statSync } from 'node:fs'
-import { findTool, TRUSTED_DIRECTORIES } from '../base/find-tool.ts'
-import { missingTool } from '../base/missing-tool.ts'
+import { findTool, missingTool, TRUSTED_DIRECTORIES } from '../base/find-tool.ts'
 import { SYSTEM_ROOTS } from '../plan/system-view.ts'
 import { installLine } from './distribution.ts'
 import { fails, failureOf, type Machine, ok, type Result, weak } from './finding.ts'

@@ -18,7 +18,7 @@ import {
 import { promisify } from 'node:util'
 import { isAt } from '../base/beneath/open-beneath.ts'
 import { errnoOf } from '../base/error.ts'
-import { nameFile } from '../base/kernel/file.ts'
+import { nameFile } from '../base/kernel/descriptor.ts'
 import type { Exchange } from './exchange.ts'
 import type { Access, Operation } from './operation.ts'
 import { Refusal } from './refusal.ts'

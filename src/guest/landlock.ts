@@ -3,8 +3,7 @@
  * mapped files, so every place that the sandbox can write is also mounted noexec. Landlock also separates the command
  * from bubblewrap's process, which is unrestricted: no ptrace, no /proc/1/mem.
  */
-import { AT_FDCWD, close, O_CLOEXEC } from '../base/kernel/descriptor.ts'
-import { O_PATH } from '../base/kernel/file.ts'
+import { AT_FDCWD, close, O_CLOEXEC, O_PATH } from '../base/kernel/descriptor.ts'
 import { cString, tryCall } from '../base/kernel/system-call.ts'
 import { required } from './become.ts'
 

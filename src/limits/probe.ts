@@ -1,5 +1,5 @@
 /** Which limits this user can enforce on this machine, and how. Only looks; `openBounds` tries. */
-import { kernelRelease } from '../base/kernel/kernel-release.ts'
+import { kernelRelease } from '../base/kernel/kernel-facts.ts'
 import type { Capabilities, Enforcement } from '../plan/gaps.ts'
 import { CGROUP_LIMITS, type CgroupLimit } from './cgroup.ts'
 import { findV1 } from './cgroup-v1.ts'

@@ -6,7 +6,7 @@ import type { Backend, MadeNamespace } from '../backend/backend.ts'
 import { PenError } from '../base/error.ts'
 import type { UndoStack } from '../base/undo.ts'
 import type { Door } from '../gateway/netns/door.ts'
-import type { DoorLocation } from '../gateway/netns/namespace.ts'
+import { bringUpLoopbackOf, type DoorLocation } from '../gateway/netns/namespace.ts'
 import type { Policy } from '../policy/policy.ts'
 
 export class SandboxDoor {
@@ -43,8 +43,7 @@ export class SandboxDoor {
     this.#door?.close()
     this.#door = undefined
     if (hasGateway) this.#door = await openDoor(policy, namespace)
-    else if (namespace.kind === 'of-process' && !namespace.userNamespace)
-      (await import('../gateway/netns/namespace.ts')).bringUpLoopbackOf(namespace.pid)
+    else if (namespace.kind === 'of-process' && !namespace.userNamespace) bringUpLoopbackOf(namespace.pid)
     return async () => await this.#door?.settle()
   }
 

@@ -4,7 +4,7 @@
  * and is refused.
  */
 import type { AuditEventInput } from '../../src/audit/event.ts'
-import { toMillis } from '../../src/base/quantity.ts'
+import { parseMillis } from '../../src/base/quantity.ts'
 import type { Resolution, Resolver } from '../../src/gateway/dial/resolve.ts'
 import { connectTcp } from '../../src/gateway/dial/tcp-connect.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
@@ -54,8 +54,8 @@ export function policyOf(options: WorldOptions, extra: Partial<NetworkPolicy> = 
     mode: 'gateway',
     offline: false,
     ask: 'never',
-    hold: toMillis(60_000),
-    idle: toMillis(options.idleMs ?? 3_600_000),
+    hold: parseMillis('60s'),
+    idle: parseMillis(`${options.idleMs ?? 3_600_000}ms`),
     upstreamProxy: null,
     groups: [],
     allow,

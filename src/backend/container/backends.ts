@@ -2,7 +2,7 @@
 
 import { PenError } from '../../base/error.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
-import { landlockAbi } from '../../base/kernel/landlock-abi.ts'
+import { landlockAbi } from '../../base/kernel/kernel-facts.ts'
 import { startTimeOf } from '../../base/kernel/processes.ts'
 import { engineSupport } from '../../limits/engine-cgroup.ts'
 import { boundsProcessesByNamespace, enforcementOf } from '../../limits/probe.ts'

@@ -6,7 +6,7 @@
 import { closeSync, constants, openSync } from 'node:fs'
 import { findBeneath } from '../../base/beneath/open-beneath.ts'
 import { PenError } from '../../base/error.ts'
-import { O_PATH } from '../../base/kernel/file.ts'
+import { O_PATH } from '../../base/kernel/descriptor.ts'
 import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { ANY_FILE } from '../mounts/file-identity.ts'

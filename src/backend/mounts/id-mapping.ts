@@ -4,10 +4,9 @@
  */
 import { closeSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { findTool } from '../../base/find-tool.ts'
+import { findTool, missingTool } from '../../base/find-tool.ts'
 import { pipe } from '../../base/kernel/descriptor.ts'
 import { startTimeOf } from '../../base/kernel/processes.ts'
-import { missingTool } from '../../base/missing-tool.ts'
 import { startProgram } from '../../base/start-program.ts'
 import { IDMAP, setAttributes } from './mount-calls.ts'
 

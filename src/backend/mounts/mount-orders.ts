@@ -5,7 +5,7 @@
 import { chownSync, closeSync, constants, openSync } from 'node:fs'
 import { type Found, findBeneath } from '../../base/beneath/open-beneath.ts'
 import { errnoOf } from '../../base/error.ts'
-import { O_PATH } from '../../base/kernel/file.ts'
+import { O_PATH } from '../../base/kernel/descriptor.ts'
 import type { HoldRequest, HoldResult } from '../backend.ts'
 import { coverAround, type ShownBelow } from './cover-around.ts'
 import { type FileIdentity, isSameFile } from './file-identity.ts'

@@ -1,11 +1,10 @@
 /** The process backend: a guard starts bubblewrap, which confines the command by namespaces, mounts and seccomp. */
 import { closeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
+import { findTool, missingTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
 import { signal } from '../../base/kernel/end-processes.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
-import { landlockAbi } from '../../base/kernel/landlock-abi.ts'
-import { missingTool } from '../../base/missing-tool.ts'
+import { landlockAbi } from '../../base/kernel/kernel-facts.ts'
 import { UndoStack } from '../../base/undo.ts'
 import { probeLimits } from '../../limits/probe.ts'
 import type { Capabilities } from '../../plan/gaps.ts'

@@ -6,7 +6,7 @@
  * The mounts are in a mount namespace of this run. No other process sees them, and they end with the last process.
  */
 import { closeSync, constants, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
-import { O_PATH } from '../../base/kernel/file.ts'
+import { O_PATH } from '../../base/kernel/descriptor.ts'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import { type Identity, IdMapping } from '../mounts/id-mapping.ts'

@@ -4,11 +4,10 @@
  * host reads or writes these, and the sandbox gets one end of a pipe.
  */
 import { closeSync, fchownSync, fstatSync, readlinkSync, type Stats } from 'node:fs'
-import { findTool } from '../../base/find-tool.ts'
+import { findTool, missingTool } from '../../base/find-tool.ts'
 import { pipe } from '../../base/kernel/descriptor.ts'
 import { AF, SOCK, SOL, socketOption } from '../../base/kernel/socket.ts'
 import { systemCall } from '../../base/kernel/system-call.ts'
-import { missingTool } from '../../base/missing-tool.ts'
 import { refuseDirectory } from '../../base/refuse-directory.ts'
 import { startProgram } from '../../base/start-program.ts'
 import type { StartOptions } from '../backend.ts'

@@ -7,7 +7,6 @@
  * hostile.
  */
 import { closeSync } from 'node:fs'
-import type { AuditSink } from '../../audit/event.ts'
 import { PenError } from '../../base/error.ts'
 import { ownProgram } from '../../base/own-program.ts'
 import type { Plan } from '../../plan/plan.ts'
@@ -63,24 +62,18 @@ export async function startExecDaemon(
       hint: 'check that the owner of the project may run pen itself',
     })
   }
-  const gate = Promise.withResolvers<Gate>()
-  // `ready` reports the failure.
-  gate.promise.catch(() => undefined)
-  let opened: Gate | undefined
-  const open = async (audit: AuditSink): Promise<Gate> => {
-    const { world, grants } = rules
-    const granted = await grants(audit)
-    opened = new Gate({ policy: () => rules.policy, audit, world, grants: granted, env, runAs: plan.runAs })
-    return opened
-  }
+  let gate: Gate | undefined
   const exec: Exec = (order, output) => withOrphans(link.exec(order, output))
   return {
     sharesHost: true,
     judges: true,
-    begin: audit => void open(audit).then(gate.resolve, gate.reject),
-    ready: Promise.all([link.ready, gate.promise]).then(() => undefined),
+    begin: audit => {
+      const { policy, world, grants } = rules
+      gate = new Gate({ policy: () => policy, audit, world, grants: grants(audit), env, runAs: plan.runAs })
+    },
+    ready: link.ready,
     exec: (order, output) =>
-      opened === undefined ? notStarted('EAGAIN') : perform(opened, exec, named(order, rules.policy), output),
+      gate === undefined ? notStarted('EAGAIN') : perform(gate, exec, named(order, rules.policy), output),
     ended: supervised.ended.then(() => {
       link.close()
       places.remove()

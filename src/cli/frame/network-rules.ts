@@ -3,7 +3,7 @@ import { auditDirectory } from '../../audit/directory.ts'
 import { editAndWait } from '../../audit/edit-and-wait.ts'
 import { runningRuns } from '../../audit/running.ts'
 import { PenError } from '../../base/error.ts'
-import { showMillis, toMillis } from '../../base/quantity.ts'
+import { parseMillis, showMillis } from '../../base/quantity.ts'
 import { addToLists, editLiveConfig } from '../../config/edit.ts'
 import { addGrants, type GrantOrder, removeGrants } from '../../config/grants/network-grants.ts'
 import type { Project } from '../../config/project.ts'
@@ -69,7 +69,7 @@ export const writeRules = (
   })
 
 /** An unused one-time rule expires, so that a later, unrelated connection cannot use it. */
-const ONCE_WITHIN = toMillis(600_000)
+const ONCE_WITHIN = parseMillis('10m')
 
 async function addTemporaryRules(
   project: Project,

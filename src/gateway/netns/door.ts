@@ -13,7 +13,7 @@ import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { listenTcp } from '../dial/tcp-connect.ts'
 import { atMost, connectionLimits } from '../stream/connection-limits.ts'
 import type { TcpSocket } from '../stream/tcp-socket.ts'
-import { type Role, rulesMessage } from './listeners.ts'
+import type { Role } from './listeners.ts'
 import { type DoorLocation, type DoorRootHelper, entryByDescriptor, inNamespace } from './namespace.ts'
 import { type DoorSockets, openDoorSockets } from './open.ts'
 import { listRefused, type RefusedDatagram } from './refused.ts'
@@ -68,12 +68,6 @@ export interface Door {
   settle(): Promise<void>
   /** Closes all listeners. Accepted connections stay open. */
   close(): void
-}
-
-/** Does the work that needs no namespace, while the caller waits for one. */
-export async function warmDoor(): Promise<void> {
-  rulesMessage()
-  await import('node:dgram')
 }
 
 /** Leaves nothing open when it fails. */

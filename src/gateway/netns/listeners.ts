@@ -53,20 +53,12 @@ export function openListeners(ports: readonly number[], opened: [Role, number][]
   }
 }
 
-let message: Uint8Array | undefined
-
-/** Every door uses the same message. `warmDoor` builds it early. */
-export function rulesMessage(): Uint8Array {
-  message ??= batch(RULES)
-  return message
-}
-
 /** Returns the netlink socket, over which pen later asks for refused datagrams. Undefined when the kernel refuses. */
 function loadRules(): number | undefined {
   let socket: number | undefined
   try {
     socket = openNetlink(NETLINK.netfilter)
-    request('load the rules', socket, rulesMessage())
+    request('load the rules', socket, batch(RULES))
     return socket
   } catch (error) {
     if (socket !== undefined) close(socket)

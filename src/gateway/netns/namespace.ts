@@ -1,11 +1,10 @@
 /** Ways into the network namespace of a door: a new one, or that of a container that exists but runs nothing yet. */
 import { PenError } from '../../base/error.ts'
-import { findTool } from '../../base/find-tool.ts'
+import { findTool, missingTool } from '../../base/find-tool.ts'
 import { close, openPath } from '../../base/kernel/descriptor.ts'
 import { hasCapabilities } from '../../base/kernel/host-root.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
-import { missingTool } from '../../base/missing-tool.ts'
 import { bringUpLoopback } from './loopback.ts'
 
 export type DoorLocation =

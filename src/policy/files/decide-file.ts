@@ -2,7 +2,7 @@
  * The verdict on one file. The most specific rule wins, whatever the order in the config. When a grant and a denial are
  * equally specific, the denial wins. The plan, the file broker and `pen policy explain` all use it.
  */
-import { shellWord } from '../../base/shell-word.ts'
+import { shellWord } from '../../base/printable.ts'
 import type { Policy } from '../policy.ts'
 import type { FileDenyRule, PathGrant } from '../settings.ts'
 import type { Source, Sourced } from '../source.ts'

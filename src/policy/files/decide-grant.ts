@@ -3,7 +3,7 @@
  * over every grant, even a more specific one. No mount protects these files, so this check is the only one.
  */
 import { dirname } from '../../base/posix-path.ts'
-import { shellWord } from '../../base/shell-word.ts'
+import { shellWord } from '../../base/printable.ts'
 import type { Policy } from '../policy.ts'
 import type { FileDenyRule } from '../settings.ts'
 import { showSource } from '../source.ts'

@@ -4,8 +4,7 @@
  */
 import { closeSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
-import { listenForDescriptors } from '../../../base/kernel/descriptor-socket.ts'
-import { receiveDescriptors } from '../../../base/kernel/pass-descriptors.ts'
+import { listenForDescriptors, receiveDescriptors } from '../../../base/kernel/pass-descriptors.ts'
 import type { UndoStack } from '../../../base/undo.ts'
 import type { MadeNamespace } from '../../backend.ts'
 import type { DaemonListener } from '../../daemon-socket.ts'

@@ -18,7 +18,7 @@ import {
 } from 'node:fs'
 import { openCanonical } from '../../../base/beneath/open-beneath.ts'
 import { errnoOf } from '../../../base/error.ts'
-import { O_PATH } from '../../../base/kernel/file.ts'
+import { O_PATH } from '../../../base/kernel/descriptor.ts'
 import type { HostPath } from '../../../policy/files/path.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants

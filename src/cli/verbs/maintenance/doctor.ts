@@ -1,6 +1,6 @@
 import { version } from '../../../../package.json'
 import { EXIT } from '../../../base/error.ts'
-import { kernelRelease } from '../../../base/kernel/kernel-release.ts'
+import { kernelRelease } from '../../../base/kernel/kernel-facts.ts'
 import { printable } from '../../../base/printable.ts'
 import { examine } from '../../../doctor/examine.ts'
 import type { Finding, Status } from '../../../doctor/finding.ts'

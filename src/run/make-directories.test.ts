@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { makeDirectoryBeneath } from './make-directory.ts'
+import { makeDirectoryBeneath } from './make-directories.ts'
 
 let base = ''
 beforeEach(() => {

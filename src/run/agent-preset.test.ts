@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { parseAllowRule } from '../policy/network/endpoint.ts'
 import { compileNetwork } from '../policy/network/network.ts'
 import { PRESETS } from '../policy/presets.ts'
-import { addressWords, whyNotReached } from './model-address.ts'
+import { addressWords, whyNotReached } from './agent-preset.ts'
 
 const indexOf = (...rules: readonly string[]) =>
   compileNetwork({
