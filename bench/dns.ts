@@ -7,9 +7,8 @@
  * Target: 50,000 answers a second over loopback.
  */
 import { createSocket } from 'node:dgram'
-import { answerQuery } from '../src/gateway/dns/answer.ts'
 import { NameTable } from '../src/gateway/dns/names.ts'
-import { DnsStub } from '../src/gateway/dns/stub.ts'
+import { answerQuery, DnsStub } from '../src/gateway/dns/stub.ts'
 
 const SECONDS = 2
 const NAMES = 2000

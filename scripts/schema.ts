@@ -12,8 +12,8 @@ import type { HostPath, PathWorld } from '../src/policy/files/path.ts'
 import { profileLayer } from '../src/policy/profile.ts'
 import { configSchema } from '../src/policy/schema.ts'
 import type { FileDenyRule, List, Mount, PathGrant, SettingKey } from '../src/policy/settings.ts'
+import { PROFILE_NAMES } from '../src/policy/settings.ts'
 import type { Setting } from '../src/policy/source.ts'
-import { PROFILE_NAMES } from '../src/policy/vocabulary.ts'
 
 interface JsonSchema {
   readonly description?: string

@@ -14,17 +14,11 @@ const end = (error: unknown): never => exit(fail(error, mentionsJson(argv), cont
 process.on('uncaughtException', end)
 process.on('unhandledRejection', end)
 
-/** pen inside a sandbox's namespace, before the sandbox is: it refuses to run unless pen itself started it. */
-const openDoor = (): Promise<ExitCode> =>
-  import('./gateway/netns/door-mode.ts').then(({ runDoorMode }) => runDoorMode(argv.slice(1)))
-
-/** pen inside a running sandbox's mounts, for the moment that a new one takes. */
-const mountInside = (): Promise<ExitCode> =>
-  import('./backend/mounts/mount-inside.ts').then(mode => mode.mountInside())
-
 const HIDDEN = new Map([
-  ['__door', openDoor],
-  ['__mount', mountInside],
+  // Inside a sandbox's namespace, before the sandbox is. It refuses to run unless pen itself started it.
+  ['__door', () => import('./gateway/netns/door-mode.ts').then(mode => mode.runDoorMode(argv.slice(1)))],
+  // Inside a running sandbox's mounts, for the moment that a new one takes.
+  ['__mount', () => import('./backend/mounts/mount-inside.ts').then(mode => mode.mountInside())],
   [
     '__root-helper',
     () => import('./backend/container/root-helper/serve.ts').then(mode => mode.runRootHelper(argv.slice(1))),

@@ -19,7 +19,7 @@ import { capture } from '../base/spawn.ts'
 import type { Address } from '../policy/network/address.ts'
 import type { Host } from '../policy/network/host.ts'
 import type { Port } from '../policy/network/port.ts'
-import { openAudit } from './append.ts'
+import { Audit } from './append.ts'
 import type { AuditEventInput } from './event.ts'
 import { type AuditRecord, readAudit } from './read.ts'
 
@@ -63,10 +63,10 @@ function refused(fn: () => void): PenError {
   throw new Error('expected a refusal')
 }
 
-/** Runs a script that uses `openAudit` in its own process. */
+/** Runs a script that uses `Audit` in its own process. */
 async function inProcess(script: string, wrapper: readonly string[] = []): Promise<string> {
   const source = `
-    const { openAudit } = await import(${JSON.stringify(join(import.meta.dir, 'append.ts'))})
+    const { Audit } = await import(${JSON.stringify(join(import.meta.dir, 'append.ts'))})
     const denied = i => ({ kind: 'connection-denied', connection: i, name: 'host' + i + '.example.com', port: 443, reason: 'not-allowed' })
     ${script}`
   const env = { HOME: root, PATH: '/usr/sbin:/usr/bin:/sbin:/bin', BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0' }
@@ -84,15 +84,15 @@ const canMount = await capture([...unshare, 'true'], { env: {}, timeoutMs: 5000 
 )
 const onTmpfs = skipUnless(canMount, 'user namespaces are not available')
 
-describe('openAudit', () => {
+describe('the audit of a run', () => {
   test('touches nothing before the first record', () => {
-    openAudit(dir, { sandbox: 's' }).close()
+    new Audit(dir, { sandbox: 's' }).close()
     expect(existsSync(dir)).toBe(false)
   })
 
   test('writes one numbered line per record, in a file that only the user can read', () => {
     const before = process.umask(0)
-    const audit = openAudit(dir, { sandbox: 'project-1' })
+    const audit = new Audit(dir, { sandbox: 'project-1' })
     try {
       audit.record(allowed(1))
       audit.record(denied(2))
@@ -113,7 +113,7 @@ describe('openAudit', () => {
   })
 
   test('hostile bytes cannot end the line, forge a record or reach a terminal through jq -r', () => {
-    const audit = openAudit(dir, { sandbox: 's' })
+    const audit = new Audit(dir, { sandbox: 's' })
     const raw =
       '\u001b[2J\u001b]8;;http://evil.test\u0007x\u001b]52;c;AAAA\u0007\n{"v":1}\r\u2028\u202egnp.exe\u0000\u009b31m'
     audit.record({ ...denied(1), raw } as AuditEventInput)
@@ -130,7 +130,7 @@ describe('openAudit', () => {
   })
 
   test('a field of any length makes a line of bounded length', () => {
-    const audit = openAudit(dir, { sandbox: 's' })
+    const audit = new Audit(dir, { sandbox: 's' })
     audit.record({ kind: 'limit-hit', limit: 'x'.repeat(1_000_000) })
     const many = Array.from({ length: 100_000 }, (_, i) => `host${i}.example.com:443`)
     audit.record({ kind: 'policy-changed', added: many, removed: [] })
@@ -145,7 +145,7 @@ describe('openAudit', () => {
   })
 
   test('a real policy of 100 KiB is kept whole', () => {
-    const audit = openAudit(dir, { sandbox: 's' })
+    const audit = new Audit(dir, { sandbox: 's' })
     const policy = { allow: Array.from({ length: 3000 }, (_, i) => `host${i}.example.com:443`) }
     audit.record({ kind: 'run-start', policy, backend: 'b', pen: '1', bun: '1', kernel: '1', os: 'x' })
     audit.close()
@@ -157,7 +157,7 @@ describe('a flood', () => {
   const flood = { maxBytes: 32 * 1024, keep: 4 }
 
   test('stays within the limit, keeps the beginning and the end, and counts dropped records', () => {
-    const audit = openAudit(dir, { sandbox: 's', ...flood })
+    const audit = new Audit(dir, { sandbox: 's', ...flood })
     audit.record(denied(0))
     for (let i = 0; i < 2000; i++) audit.record(i % 500 === 100 ? allowed(i) : denied(i))
     audit.close()
@@ -178,7 +178,7 @@ describe('a flood', () => {
   })
 
   test('cannot hide where bytes went: targets of dropped records are still named', () => {
-    const audit = openAudit(dir, { sandbox: 's', ...flood })
+    const audit = new Audit(dir, { sandbox: 's', ...flood })
     for (let i = 0; i < 1000; i++) audit.record(i === 400 ? allowed(i) : denied(i))
     audit.close()
     const records = [...readAudit(dir)]
@@ -188,10 +188,10 @@ describe('a flood', () => {
   })
 
   test('removes nothing of other runs within the limit', () => {
-    const quiet = openAudit(dir, { sandbox: 's' })
+    const quiet = new Audit(dir, { sandbox: 's' })
     quiet.record(denied(7))
     quiet.close()
-    const audit = openAudit(dir, { sandbox: 's', ...flood })
+    const audit = new Audit(dir, { sandbox: 's', ...flood })
     for (let i = 0; i < 1500; i++) audit.record(denied(i))
     audit.close()
     expect([...readAudit(dir, { run: quiet.run })].length).toBe(1)
@@ -204,7 +204,7 @@ describe('an unsafe directory or file', () => {
     mkdirSync(elsewhere)
     mkdirSync(join(dir, '..'))
     symlinkSync(elsewhere, dir)
-    expect(refused(() => openAudit(dir, { sandbox: 's' }).record(denied(1))).message).toContain(
+    expect(refused(() => new Audit(dir, { sandbox: 's' }).record(denied(1))).message).toContain(
       'symbolic link',
     )
     expect(readdirSync(elsewhere)).toEqual([])
@@ -213,24 +213,24 @@ describe('an unsafe directory or file', () => {
   test('a file in the place of the directory is refused', () => {
     mkdirSync(join(dir, '..'))
     writeFileSync(dir, '')
-    expect(refused(() => openAudit(dir, { sandbox: 's' }).record(denied(1))).code).toBe('STATE')
+    expect(refused(() => new Audit(dir, { sandbox: 's' }).record(denied(1))).code).toBe('STATE')
   })
 
   test('a directory that others can write is refused; one that they can read is not', () => {
     mkdirSync(dir, { recursive: true })
     for (const mode of [0o777, 0o1777, 0o770, 0o702]) {
       chmodSync(dir, mode)
-      expect(refused(() => openAudit(dir, { sandbox: 's' }).record(denied(1))).hint).toContain('chmod go-w')
+      expect(refused(() => new Audit(dir, { sandbox: 's' }).record(denied(1))).hint).toContain('chmod go-w')
     }
     chmodSync(dir, 0o755)
-    openAudit(dir, { sandbox: 's' }).record(denied(1))
+    new Audit(dir, { sandbox: 's' }).record(denied(1))
   })
 
   onlyWhen(process.getuid?.() === 0)('a directory of another user is refused', async () => {
     mkdirSync(dir, { recursive: true })
     const { chownSync } = await import('node:fs')
     chownSync(dir, 4711, 4711)
-    expect(refused(() => openAudit(dir, { sandbox: 's' }).record(denied(1))).message).toContain('user 4711')
+    expect(refused(() => new Audit(dir, { sandbox: 's' }).record(denied(1))).message).toContain('user 4711')
   })
 
   test('a link or file at the log path is neither followed nor written', () => {
@@ -240,26 +240,26 @@ describe('an unsafe directory or file', () => {
     const victim = join(root, `victim${n}`)
     writeFileSync(victim, 'mine')
     symlinkSync(victim, path)
-    expect(refused(() => openAudit(dir, { sandbox: 's', run }).record(denied(1))).code).toBe('STATE')
+    expect(refused(() => new Audit(dir, { sandbox: 's', run }).record(denied(1))).code).toBe('STATE')
     rmSync(path)
     symlinkSync(join(root, `absent${n}`), path)
-    expect(refused(() => openAudit(dir, { sandbox: 's', run }).record(denied(1))).code).toBe('STATE')
+    expect(refused(() => new Audit(dir, { sandbox: 's', run }).record(denied(1))).code).toBe('STATE')
     rmSync(path)
     writeFileSync(path, 'old')
-    expect(refused(() => openAudit(dir, { sandbox: 's', run }).record(denied(1))).hint).toContain(
+    expect(refused(() => new Audit(dir, { sandbox: 's', run }).record(denied(1))).hint).toContain(
       'move it away',
     )
     expect(readFileSync(victim, 'utf8') + readFileSync(path, 'utf8')).toBe('mineold')
     expect(existsSync(join(root, `absent${n}`))).toBe(false)
     rmSync(path)
-    openAudit(dir, { sandbox: 's', run }).record(denied(1))
+    new Audit(dir, { sandbox: 's', run }).record(denied(1))
   })
 })
 
 describe('when things break', () => {
   test('a killed process leaves complete lines, numbered without a gap', async () => {
     const script = `
-      const audit = openAudit(${JSON.stringify(dir)}, { sandbox: 's' })
+      const audit = new Audit(${JSON.stringify(dir)}, { sandbox: 's' })
       setTimeout(() => process.kill(process.pid, 'SIGKILL'), 30)
       for (let i = 0; ; i++) { audit.record(denied(i)); if (i % 50 === 0) await new Promise(r => setTimeout(r, 1)) }`
     await inProcess(script)
@@ -272,7 +272,7 @@ describe('when things break', () => {
 
   test('parallel runs do not disturb each other', async () => {
     const script = `
-      const audit = openAudit(${JSON.stringify(dir)}, { sandbox: 's', maxBytes: 64 * 1024 })
+      const audit = new Audit(${JSON.stringify(dir)}, { sandbox: 's', maxBytes: 64 * 1024 })
       for (let i = 0; i < 500; i++) { audit.record(denied(i)); if (i % 100 === 0) await new Promise(r => setTimeout(r, 5)) }`
     await Promise.all([inProcess(script), inProcess(script), inProcess(script)])
     const records = [...readAudit(dir)]
@@ -289,7 +289,7 @@ describe('when things break', () => {
       const script = `
       const { writeFileSync, readFileSync, readdirSync, rmSync } = await import('node:fs')
       const dir = ${JSON.stringify(dir)}
-      const audit = openAudit(dir, { sandbox: 's' })
+      const audit = new Audit(dir, { sandbox: 's' })
       audit.record(denied(0))
       const failures = new Set()
       let written = 1

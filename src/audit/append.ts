@@ -5,7 +5,7 @@ import {
   type AuditEventInput,
   type AuditSink,
   type Stamp,
-  verdictOf,
+  VERDICTS,
 } from './event.ts'
 import { MAX_LINE, toLine } from './line.ts'
 import { BOUNDS, type Bounds, prune, unlinkIfThere } from './prune.ts'
@@ -13,7 +13,7 @@ import { Segment } from './segment.ts'
 import { newRunId, segmentFile } from './segment-name.ts'
 import { Tally } from './tally.ts'
 
-export interface AuditOptions {
+interface AuditOptions {
   readonly sandbox: string
   readonly run?: string
   /** Size limit of one segment. */
@@ -25,23 +25,14 @@ export interface AuditOptions {
   readonly soft?: boolean
 }
 
-export interface Audit extends AuditSink {
-  readonly run: string
-  close(): void
-}
-
 /** A run prunes old runs after each written MiB, and some runs prune at their start. */
 const PRUNE_EVERY = 1024 * 1024
 const PRUNE_CHANCE = 1 / 16
 /** Every segment keeps room for the longest line and two `dropped` records. */
 const RESERVE = 3 * MAX_LINE
 
-/** Opens the audit of one run. Writes nothing to disk before the first record. */
-export function openAudit(dir: string, options: AuditOptions): Audit {
-  return new AuditLog(dir, options)
-}
-
-class AuditLog implements Audit {
+/** The audit of one run. Writes nothing to disk before the first record. */
+export class Audit implements AuditSink {
   readonly run: string
   readonly #dir: string
   readonly #options: Required<AuditOptions>
@@ -133,18 +124,15 @@ class AuditLog implements Audit {
 
   #write(segment: Segment, event: AuditEvent): void {
     const seq = this.#seq + 1
-    const { run } = this
     const { sandbox, soft } = this.#options
-    const time = new Date().toISOString()
-    const verdict = verdictOf(event)
     const stamp: Stamp = {
       v: AUDIT_VERSION,
       seq,
-      time,
+      time: new Date().toISOString(),
       sandbox,
-      run,
-      verdict,
-      ...(soft && { soft: true as const }),
+      run: this.run,
+      verdict: VERDICTS[event.kind],
+      ...(soft && { soft: true }),
     }
     const line = toLine(stamp, event)
     segment.append(line)

@@ -1,14 +1,7 @@
 import { lstatSync } from 'node:fs'
-import {
-  type AuditRecord,
-  LineReader,
-  listSegments,
-  parseRecord,
-  type ReadOptions,
-  readLines,
-} from './read.ts'
+import { type AuditRecord, LineReader, listSegments, type ReadOptions, readRecords } from './read.ts'
 
-export interface FollowOptions extends ReadOptions {
+interface FollowOptions extends ReadOptions {
   readonly signal?: AbortSignal
   readonly intervalMs?: number
   /** Selects runs. The default is all. */
@@ -33,7 +26,8 @@ export async function* followAudit(dir: string, options: FollowOptions = {}): As
     for (const { file } of names) {
       const reader = readers.get(file) ?? new LineReader()
       readers.set(file, reader)
-      for (const record of newRecords(dir, file, reader, options)) batch.push(record)
+      if (sizeOf(`${dir}/${file}`) <= reader.at) continue
+      for (const record of readRecords(dir, file, options, reader)) batch.push(record)
       if (batch.length < MAX_BATCH) continue
       yield batch.sort(byTime)
       batch = []
@@ -41,27 +35,11 @@ export async function* followAudit(dir: string, options: FollowOptions = {}): As
     if (batch.length > 0) yield batch.sort(byTime)
     const present = new Set(names.map(({ file }) => file))
     for (const file of readers.keys()) if (!present.has(file)) readers.delete(file)
-    await pause(intervalMs)
+    await new Promise(resolve => setTimeout(resolve, intervalMs))
   }
 }
 
-function* newRecords(
-  dir: string,
-  file: string,
-  reader: LineReader,
-  { wanted, onDamage }: ReadOptions,
-): Generator<AuditRecord> {
-  const path = `${dir}/${file}`
-  const size = lstatSync(path, { throwIfNoEntry: false })?.size ?? 0
-  if (size <= reader.at) return
-  for (const line of readLines(path, reader)) {
-    const record = parseRecord(line)
-    if (record === undefined) onDamage?.(file)
-    else if (wanted === undefined || wanted(record)) yield record
-  }
-}
+const sizeOf = (path: string): number => lstatSync(path, { throwIfNoEntry: false })?.size ?? 0
 
 /** The sort is stable, so each run keeps its order. */
 const byTime = (a: AuditRecord, b: AuditRecord): number => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0)
-
-const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))

@@ -35,3 +35,16 @@ function capped(_key: string, value: unknown): unknown {
   if (!Array.isArray(value) || value.length <= LIST_CAP) return value
   return [...value.slice(0, LIST_CAP), `… (${value.length})`]
 }
+
+const MAX_WORDS = 32
+const MAX_WORD_LENGTH = 200
+
+/** Shortens a command for a record, because it may contain whole scripts. A cut shows the real length. */
+export const shortCommand = (argv: readonly string[]): string[] => [
+  ...argv
+    .slice(0, MAX_WORDS)
+    .map(word =>
+      word.length > MAX_WORD_LENGTH ? `${word.slice(0, MAX_WORD_LENGTH)}… (${word.length})` : word,
+    ),
+  ...(argv.length > MAX_WORDS ? [`… (${argv.length})`] : []),
+]

@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, unlinkSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
-import { type SegmentName, sortedSegments } from './segment-name.ts'
+import { type SegmentName, segmentsByRun, sortedSegments } from './segment-name.ts'
 
 export interface Bounds {
   readonly maxRuns: number
@@ -14,16 +14,14 @@ export const BOUNDS: Bounds = { maxRuns: 256, maxTotalBytes: 256 * 1024 * 1024 }
  * this to erase earlier runs, because it cannot start runs and each run has its own size limit.
  */
 export function prune(dir: string, { maxRuns, maxTotalBytes }: Bounds = BOUNDS): void {
-  const runs = new Map<string, { files: SegmentName[]; bytes: number }>()
-  for (const name of sortedSegments(readdirSync(dir))) {
-    const run = runs.get(name.run) ?? { files: [], bytes: 0 }
-    run.files.push(name)
-    run.bytes += sizeOf(`${dir}/${name.file}`)
-    runs.set(name.run, run)
-  }
-  let count = runs.size
-  let total = [...runs.values()].reduce((sum, { bytes }) => sum + bytes, 0)
-  for (const { files, bytes } of runs.values()) {
+  const sizeOf = ({ file }: SegmentName) => lstatSync(`${dir}/${file}`, { throwIfNoEntry: false })?.size ?? 0
+  const runs = [...segmentsByRun(sortedSegments(readdirSync(dir))).values()].map(files => ({
+    files,
+    bytes: files.reduce((sum, segment) => sum + sizeOf(segment), 0),
+  }))
+  let count = runs.length
+  let total = runs.reduce((sum, { bytes }) => sum + bytes, 0)
+  for (const { files, bytes } of runs) {
     if (count <= maxRuns && total <= maxTotalBytes) return
     if (files.some(({ pid }) => isAlive(pid))) continue
     for (const { file } of files) unlinkIfThere(`${dir}/${file}`)
@@ -38,14 +36,6 @@ export function unlinkIfThere(path: string): void {
     unlinkSync(path)
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error
-  }
-}
-
-function sizeOf(path: string): number {
-  try {
-    return lstatSync(path).size
-  } catch {
-    return 0
   }
 }
 

@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { capture } from '../base/spawn.ts'
-import { openAudit } from './append.ts'
+import { Audit } from './append.ts'
 import { followAudit } from './follow.ts'
 import { prune } from './prune.ts'
 import { type AuditRecord, readAudit } from './read.ts'
@@ -179,7 +179,7 @@ describe('prune', () => {
   })
 
   test('a run with a live process is kept, at any age', () => {
-    const live = openAudit(dir, { sandbox: 's', run: '20200101-000000-000000' })
+    const live = new Audit(dir, { sandbox: 's', run: '20200101-000000-000000' })
     live.record({ kind: 'limit-hit', limit: 'x' })
     for (let i = 0; i < 3; i++) put(`20260102-03040${i}-000000`, 0, 'x')
     prune(dir, { maxRuns: 1, maxTotalBytes: 1e6 })
@@ -189,7 +189,7 @@ describe('prune', () => {
 
   test('a run that grows makes room for itself', () => {
     for (let i = 0; i < 5; i++) put(`20260102-03040${i}-000000`, 0, 'x'.repeat(500_000))
-    const audit = openAudit(dir, { sandbox: 's', bounds: { maxRuns: 100, maxTotalBytes: 2_000_000 } })
+    const audit = new Audit(dir, { sandbox: 's', bounds: { maxRuns: 100, maxTotalBytes: 2_000_000 } })
     for (let i = 0; i < 5000; i++) audit.record({ kind: 'limit-hit', limit: 'x'.repeat(200) })
     audit.close()
     expect(readdirSync(dir).length).toBeLessThan(4)

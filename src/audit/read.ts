@@ -6,7 +6,7 @@ import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from
 import { errnoOf } from '../base/error.ts'
 import { checkDirectory } from './directory.ts'
 import type { Verdict } from './event.ts'
-import { type SegmentName, sortedSegments, startOf } from './segment-name.ts'
+import { type SegmentName, segmentsByRun, sortedSegments, startOf } from './segment-name.ts'
 
 /** A record from a file. The listed fields are checked, all others are not. */
 export interface AuditRecord {
@@ -60,21 +60,10 @@ function earliest<T extends { now: AuditRecord }>(active: readonly T[]): T | und
   return found
 }
 
-interface Run {
-  readonly start: string
-  readonly segments: SegmentName[]
-}
-
-function runsIn(dir: string, only: string | undefined): Run[] {
-  const runs = new Map<string, Run>()
-  for (const name of listSegments(dir)) {
-    if (only !== undefined && name.run !== only) continue
-    const run = runs.get(name.run) ?? { start: startOf(name.run), segments: [] }
-    run.segments.push(name)
-    runs.set(name.run, run)
-  }
-  return [...runs.values()]
-}
+const runsIn = (dir: string, only: string | undefined) =>
+  [...segmentsByRun(listSegments(dir))]
+    .filter(([run]) => only === undefined || run === only)
+    .map(([run, segments]) => ({ start: startOf(run), segments }))
 
 export const listSegments = (dir: string): SegmentName[] =>
   checkDirectory(dir) ? sortedSegments(readdirSync(dir)) : []
@@ -82,14 +71,23 @@ export const listSegments = (dir: string): SegmentName[] =>
 function* readRun(
   dir: string,
   segments: readonly SegmentName[],
-  { wanted, onDamage }: ReadOptions,
+  options: ReadOptions,
 ): Generator<AuditRecord> {
-  for (const { file } of segments)
-    for (const line of readLines(`${dir}/${file}`)) {
-      const record = parseRecord(line)
-      if (record === undefined) onDamage?.(file)
-      else if (wanted === undefined || wanted(record)) yield record
-    }
+  for (const { file } of segments) yield* readRecords(dir, file, options)
+}
+
+/** The wanted records of one segment that `lines` has not read yet. */
+export function* readRecords(
+  dir: string,
+  file: string,
+  { wanted, onDamage }: ReadOptions,
+  lines?: LineReader,
+): Generator<AuditRecord> {
+  for (const line of readLines(`${dir}/${file}`, lines)) {
+    const record = parseRecord(line)
+    if (record === undefined) onDamage?.(file)
+    else if (wanted === undefined || wanted(record)) yield record
+  }
 }
 
 /** Yields complete lines. Text after the last newline is still being written, or a crash cut it off. */
@@ -118,9 +116,13 @@ function openSegment(path: string): number | undefined {
 
 /** Reads a growing file in chunks. Memory is limited by MAX_LINE_BYTES. */
 export class LineReader {
-  #at = 0
+  #at: number
   #partial: Buffer = Buffer.alloc(0)
   #skipping: boolean = false
+
+  constructor(at = 0) {
+    this.#at = at
+  }
 
   /** The read position. */
   get at(): number {

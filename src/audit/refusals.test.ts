@@ -136,7 +136,7 @@ describe('the lines at the end', () => {
       reason: 'not-allowed',
       fix: `pen allow ${host}:443`,
     })
-    const background = Object.keys(BACKGROUND_HOSTS).slice(0, 3)
+    const background = [...BACKGROUND_HOSTS].slice(0, 3)
     const tally = tallyOf(
       ...background.flatMap(host => [refused(host), refused(host)]),
       refused('example.com'),

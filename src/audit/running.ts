@@ -1,5 +1,6 @@
 import { isAlive } from './prune.ts'
 import { listSegments, parseRecord, readLines } from './read.ts'
+import { type SegmentName, segmentsByRun } from './segment-name.ts'
 
 /**
  * Runs that have not ended, newest first. A reused pid can make a killed run look alive. That is harmless, because a grant
@@ -10,13 +11,9 @@ export const runningRuns = (dir: string): string[] => activeRuns(dir).map(({ run
 /** The supervisor processes of these runs. */
 export const runningPids = (dir: string): number[] => activeRuns(dir).map(({ pid }) => pid)
 
-function activeRuns(dir: string): { readonly run: string; readonly pid: number }[] {
-  const newest = new Map<string, { readonly pid: number; readonly file: string }>()
-  for (const { run, pid, file } of listSegments(dir)) newest.set(run, { pid, file })
-  return [...newest]
-    .reverse()
-    .filter(([, { pid, file }]) => isAlive(pid) && !hasEnded(`${dir}/${file}`))
-    .map(([run, { pid }]) => ({ run, pid }))
+function activeRuns(dir: string): SegmentName[] {
+  const newest = [...segmentsByRun(listSegments(dir)).values()].flatMap(segments => segments.slice(-1))
+  return newest.reverse().filter(({ pid, file }) => isAlive(pid) && !hasEnded(`${dir}/${file}`))
 }
 
 function hasEnded(path: string): boolean {

@@ -34,6 +34,13 @@ export function parseSegmentName(file: string): SegmentName | undefined {
   return run === undefined ? undefined : { file, run, pid: Number(pid), segment: Number(segment) }
 }
 
+/** The segments of each run, oldest run first. `names` are sorted. */
+export function segmentsByRun(names: readonly SegmentName[]): Map<string, SegmentName[]> {
+  const runs = new Map<string, SegmentName[]>()
+  for (const name of names) runs.set(name.run, [...(runs.get(name.run) ?? []), name])
+  return runs
+}
+
 /** Sorts by run, oldest first, then by segment. */
 export function sortedSegments(files: readonly string[]): SegmentName[] {
   return files

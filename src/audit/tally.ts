@@ -1,4 +1,6 @@
-import type { AuditEvent, Dropped } from './event.ts'
+import type { AuditEvent, AuditEventOf } from './event.ts'
+
+type Dropped = AuditEventOf<'dropped'>
 
 /** Distinct targets that are counted by name. Others are counted together. */
 const MAX_REACHED = 32

@@ -3,6 +3,7 @@
  * outside this directory asks for capabilities, and never compares a backend's name.
  */
 import type { AuditSink } from '../audit/event.ts'
+import type { Found } from '../base/beneath/open-beneath.ts'
 import type { DescriptorRan, DescriptorRun } from '../base/kernel/run-with-descriptors.ts'
 import type { InitHandle } from '../limits/init-handle.ts'
 import type { LimitSupport } from '../limits/probe.ts'
@@ -12,6 +13,7 @@ import type { FileGrant } from '../policy/files/decide-grant.ts'
 import type { PathWorld } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/settings.ts'
+import type { ExecOrder } from '../protocol/exec-order.ts'
 import type { Engine } from './container/engine/engine.ts'
 import type { HeadStart } from './container/head-start.ts'
 
@@ -19,13 +21,7 @@ import type { HeadStart } from './container/head-start.ts'
 export type Ending = { readonly kind: 'exit'; readonly code: number } | { readonly kind: 'killed' }
 
 /** What a sandbox sees at a path. */
-export interface Seen {
-  readonly dev: bigint
-  readonly ino: bigint
-  readonly kind: 'file' | 'directory' | 'link'
-  /** True when a mount begins at the path. */
-  readonly mountPoint: boolean
-}
+export type Seen = Omit<Found, 'fd'>
 
 /**
  * A place to hold in a running sandbox. `dev` and `ino` name the file that the host has there. A mount on any other
@@ -72,23 +68,7 @@ export type MadeNamespace =
   | { readonly kind: 'of-process'; readonly pid: number; readonly userNamespace: boolean }
   | { readonly kind: 'by-helper'; readonly network: number; readonly helper: RootHelper }
 
-export interface PreparedNamespace {
-  /** Uses the root helper for the last time. Every process of the sandbox has ended. */
-  settle(): Promise<void>
-}
-
-/** A command for a running sandbox. */
-export interface ExecOrder {
-  /** When empty, the shell inside starts: bash, or else sh. */
-  readonly argv: readonly string[]
-  readonly cwd: string
-  /** Added to the sandbox's own variables. */
-  readonly env: readonly { readonly name: string; readonly value: string }[]
-  /** When set, the command leads a session on a new terminal of the sandbox. */
-  readonly terminal: { readonly columns: number; readonly rows: number } | undefined
-  /** Sends stderr as stdout, so that the order of writes to both is kept. A terminal always does this. */
-  readonly joined?: boolean
-}
+export type { ExecOrder } from '../protocol/exec-order.ts'
 
 export type ExecEnding =
   | { readonly kind: 'exit'; readonly code: number }
@@ -180,7 +160,7 @@ export interface Rules {
   readonly command: readonly string[]
   readonly world: PathWorld
   /** Gives the file grants of the user as they are at each call. */
-  readonly grants: (audit: AuditSink) => Promise<() => readonly FileGrant[]>
+  readonly grants: (audit: AuditSink) => () => readonly FileGrant[]
 }
 
 /** The image of a container, by its contents, and its accounts. */
@@ -198,10 +178,11 @@ export interface ContainerOptions {
   readonly image: Image | undefined
   /** The container that was requested before the plan. */
   readonly headStart: HeadStart | undefined
-  /** Opens the door in a network namespace that the backend made, as soon as it exists. */
-  readonly openDoor: (namespace: MadeNamespace) => Promise<PreparedNamespace>
-  /** Called once, while the engine works and pen would only wait. */
-  readonly meanwhile: (() => void) | undefined
+  /**
+   * Opens the door in a network namespace that the backend made, as soon as it exists. The returned function uses the
+   * root helper for the last time. It is called when every process of the sandbox has ended.
+   */
+  readonly openDoor: (namespace: MadeNamespace) => Promise<() => Promise<void>>
 }
 
 export interface StartOptions {

@@ -6,7 +6,7 @@ import { closeSync, createReadStream } from 'node:fs'
 import { newRunId } from '../audit/segment-name.ts'
 import { memoryFile, pipe } from '../base/kernel/descriptor.ts'
 import type { Bytes, Millis } from '../base/quantity.ts'
-import { openBounds } from '../limits/bounds.ts'
+import { Bounds } from '../limits/bounds.ts'
 import type { HostFacts } from '../plan/facts.ts'
 import type { Plan, Step } from '../plan/plan.ts'
 import type { GuestPath, HostPath } from '../policy/files/path.ts'
@@ -57,7 +57,7 @@ export interface BoxAnswer {
 
 export async function runInBox({ facts, sandbox, cacheDir }: BoxWorld, run: BoxRun): Promise<BoxAnswer> {
   const id = newRunId()
-  const bounds = openBounds({ limits: LIMITS, runId: id, support: undefined })
+  const bounds = new Bounds({ limits: LIMITS, runId: id, support: undefined })
   const memory = typeof run.input === 'number' ? undefined : memoryFile()
   const [outRead, outWrite] = run.outputTo === undefined ? pipe() : [undefined, run.outputTo]
   const [errRead, errWrite] = pipe()
@@ -138,7 +138,7 @@ function systemSteps({ system }: BoxWorld['facts']): Step[] {
       const at = entry.path as string as GuestPath
       return entry.kind === 'link'
         ? { op: 'link', at, to: entry.to }
-        : { op: 'bind', from: entry.real, at, mode: 'ro', why: 'system' }
+        : { op: 'bind', from: entry.path, at, mode: 'ro', why: 'system' }
     }),
     { op: 'devices', at: '/dev' as GuestPath },
     { op: 'processes', at: '/proc' as GuestPath },

@@ -4,13 +4,15 @@
  * and the sandbox.
  */
 import { PenError } from '../base/error.ts'
+import { pipe } from '../base/kernel/descriptor.ts'
+import { socketPair } from '../base/kernel/socket.ts'
 import { encodeOrder, type Order, type Report, ReportReader } from '../protocol/exec-messages.ts'
 import { type DaemonSetup, readOrder, writeOrder } from '../protocol/exec-order.ts'
 import { MAX_TEXT, protocolError } from '../protocol/frame.ts'
 import { Outbox } from '../protocol/outbox.ts'
 import type { ExecOrder, ExecOutput, Execution } from './backend.ts'
 import { DaemonExecution, type OrderSender } from './daemon-execution.ts'
-import type { DaemonSocket } from './daemon-socket.ts'
+import { adoptDaemonSocket, type DaemonSocket } from './daemon-socket.ts'
 
 /** Bytes that may wait for the exec daemon. When it does not read for so long, the link ends. */
 const MAX_BACKLOG = 16 * 2 ** 20
@@ -115,6 +117,46 @@ export class DaemonLink {
     for (const execution of this.#executions.values()) execution.lose()
     this.#executions.clear()
     this.#closure.resolve()
+  }
+}
+
+export interface LocalDaemon {
+  readonly link: DaemonLink
+  /** The exec daemon's end of the link, and its stderr. The caller closes both after the exec daemon has its copies. */
+  readonly fds: { readonly socket: number; readonly errors: number }
+}
+
+/** For an exec daemon that pen starts itself, and that has the same user as its commands. */
+export function linkToOwnDaemon(setup: Pick<DaemonSetup, 'env' | 'executable'>): LocalDaemon {
+  const [ours, socket] = socketPair()
+  const [output, errors] = pipe()
+  void relayOutput(output)
+  const link = new DaemonLink(adoptDaemonSocket(ours), {
+    user: undefined,
+    userDirectories: [],
+    seccomp: undefined,
+    emptyBounding: false,
+    ...setup,
+  })
+  return { link, fds: { socket, errors } }
+}
+
+/** Enough for error messages of bubblewrap and the exec daemon. Any further output is dropped. */
+const MAX_OUTPUT = 16 * 1024
+
+/**
+ * Copies output to the supervisor's log. It comes from inside, so it is hostile: it is bounded, and never printed as it
+ * is.
+ */
+async function relayOutput(fd: number): Promise<void> {
+  let left = MAX_OUTPUT
+  try {
+    for await (const bytes of Bun.file(fd).stream() as AsyncIterable<Uint8Array>) {
+      if (left > 0) process.stderr.write(Buffer.from(bytes.subarray(0, left)))
+      left -= bytes.length
+    }
+  } catch {
+    // The sandbox has ended.
   }
 }
 

@@ -35,7 +35,12 @@ export async function collect(
   start: (words: Words, options: CaptureOptions) => Child | Promise<Child>,
 ): Promise<Captured> {
   const words = checked(argv)
-  const child = await started(words, () => start(words, options))
+  let child: Child
+  try {
+    child = await start(words, options)
+  } catch (error) {
+    throw notStarted(words[0], error)
+  }
   const { timeoutMs, maxOutput = 10 * 2 ** 20, input } = options
   const said: Record<Output, Uint8Array[]> = { stdout: [], stderr: [] }
   let size = 0
@@ -91,7 +96,7 @@ export interface Child {
   close(): void
 }
 
-export function checked(argv: readonly string[]): [string, ...string[]] {
+export function checked(argv: readonly string[]): Words {
   const [program, ...args] = argv
   if (program === undefined || !isAbsolute(program))
     throw new PenError('INTERNAL', {
@@ -100,14 +105,6 @@ export function checked(argv: readonly string[]): [string, ...string[]] {
   if (argv.some(word => word.includes('\0')))
     throw new PenError('INTERNAL', { what: `an argument of ${program} has a NUL byte in it` })
   return [program, ...args]
-}
-
-async function started<T>([program]: Words, start: () => T | Promise<T>): Promise<T> {
-  try {
-    return await start()
-  } catch (error) {
-    throw notStarted(program, error)
-  }
 }
 
 export function notStarted(program: string, error: unknown): PenError {

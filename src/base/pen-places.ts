@@ -3,8 +3,7 @@
  * write them.
  */
 import { existsSync } from 'node:fs'
-import { otherPathsOf } from './bind-mounts.ts'
-import { mountsHere } from './mount-table.ts'
+import { mountsHere, otherPathsOf } from './mount-table.ts'
 import { ownProgram } from './own-program.ts'
 import { dirname } from './posix-path.ts'
 import { readRegularFile } from './regular-file.ts'

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import { spawnSync } from 'node:child_process'
 import fc from 'fast-check'
-import { printable, printableJson } from './printable.ts'
+import { printable, printableJson, shellWord } from './printable.ts'
 
 describe('printable', () => {
   test('plain text in any script is shown as it is', () => {
@@ -47,4 +48,20 @@ describe('printableJson', () => {
   test('escapes what would control a terminal', () => {
     expect(printableJson({ a: '\u009b\u202e\u{e0041}\n' })).toBe('{"a":"\\u009b\\u202e\\udb40\\udc41\\n"}')
   })
+})
+
+test('P15 a hostile file name is one word of the command that a person copies, or is left out', () => {
+  for (const text of [
+    '/a/b.txt',
+    '/a b',
+    "/it's",
+    '/x; touch y',
+    '/$(id)`id`',
+    '/a"b\\',
+    '/-x',
+    '/*?[a]~!#&|<>',
+  ])
+    expect(spawnSync('sh', ['-c', `printf '%s|' ${shellWord(text)}`]).stdout.toString()).toBe(`${text}|`)
+  for (const text of ['', '/a\nid', '/a\x1b[2J', '/a\u202eb', '/ä', `/${'a'.repeat(600)}`])
+    expect(shellWord(text)).toBeUndefined()
 })

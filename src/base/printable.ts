@@ -41,3 +41,12 @@ export function asWord(text: string, cap?: number): string {
 
 /** For text that is already escaped. */
 export const inQuotes = (printed: string): string => `"${printed.replaceAll('"', '\\u0022')}"`
+
+/**
+ * Quotes hostile text as one shell word of a command that a person copies. Undefined when it holds characters that would
+ * not be shown as they are.
+ */
+export function shellWord(text: string): string | undefined {
+  if (!/^[\x20-\x7e]{1,512}$/.test(text)) return undefined
+  return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}

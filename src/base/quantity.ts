@@ -14,7 +14,7 @@ export type Bytes = number & { readonly [bytesBrand]: true }
 /** A whole number of milliseconds, at least 1 and at most the longest timer. */
 export type Millis = number & { readonly [millisBrand]: true }
 
-export const MAX_BYTES = Number.MAX_SAFE_INTEGER
+const MAX_BYTES = Number.MAX_SAFE_INTEGER
 
 /** `setTimeout` fires at once for more than 2³¹−1 ms, so no Millis is longer. */
 export const MAX_MILLIS = 2 ** 31 - 1
@@ -22,34 +22,30 @@ export const MAX_MILLIS = 2 ** 31 - 1
 const BYTE_UNITS = { TiB: 2 ** 40, GiB: 2 ** 30, MiB: 2 ** 20, KiB: 2 ** 10, '': 1 } as const
 const MILLI_UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const
 
-const isBytes = (n: number): n is Bytes => Number.isInteger(n) && n >= 1 && n <= MAX_BYTES
-const isMillis = (n: number): n is Millis => Number.isInteger(n) && n >= 1 && n <= MAX_MILLIS
-
-export function toBytes(n: number): Bytes {
-  if (isBytes(n)) return n
-  throw new PenError('CONFIG_VALUE', { what: `${n} is not a number of bytes` })
+interface Kind {
+  readonly name: string
+  readonly units: Readonly<Record<string, number>>
+  readonly most: number
+  readonly cure: (digits: string, unit: string, n: number) => string
 }
 
-export function toMillis(n: number): Millis {
-  if (isMillis(n)) return n
-  throw new PenError('CONFIG_VALUE', { what: `${n} is not a number of milliseconds that a timer can wait` })
-}
+const SIZE: Kind = { name: 'a size', units: BYTE_UNITS, most: MAX_BYTES, cure: sizeCure }
+const DURATION: Kind = { name: 'a duration', units: MILLI_UNITS, most: MAX_MILLIS, cure: durationCure }
 
 /** `at` is the place of the text, for the error. */
-export function parseBytes(text: string, at?: Place | string): Bytes {
-  const [digits, unit] = split(text)
-  const scale = lookUp(BYTE_UNITS, unit)
-  const n = Number(digits) * (scale ?? 0)
-  if (scale !== undefined && isBytes(n)) return n
-  throw refusal(text, 'a size', at, sizeCure(digits, unit, n))
-}
+export const parseBytes = (text: string, at?: Place | string): Bytes => parse(text, SIZE, at) as Bytes
+export const parseMillis = (text: string, at?: Place | string): Millis => parse(text, DURATION, at) as Millis
 
-export function parseMillis(text: string, at?: Place | string): Millis {
+function parse(text: string, { name, units, most, cure }: Kind, at: Place | string | undefined): number {
   const [digits, unit] = split(text)
-  const scale = lookUp(MILLI_UNITS, unit)
+  const scale = Object.hasOwn(units, unit) ? units[unit] : undefined
   const n = Number(digits) * (scale ?? 0)
-  if (scale !== undefined && isMillis(n)) return n
-  throw refusal(text, 'a duration', at, durationCure(digits, unit, n))
+  if (scale !== undefined && n <= most) return n
+  throw new PenError('CONFIG_VALUE', {
+    what: `"${text}" is not ${name}`,
+    ...(at !== undefined && { at }),
+    hint: cure(digits, unit, n),
+  })
 }
 
 export const showBytes = (n: Bytes): string => show(n, BYTE_UNITS)
@@ -60,20 +56,10 @@ function show(n: number, units: Readonly<Record<string, number>>): string {
   return `${n}`
 }
 
+/** The digits are a whole number from 1. A text of another form has the unit `?`, which no table has. */
 function split(text: string): [digits: string, unit: string] {
   const match = /^([1-9][0-9]{0,15})([A-Za-z]{0,3})$/.exec(text)
   return [match?.[1] ?? '', match?.[2] ?? (match ? '' : '?')]
-}
-
-const lookUp = (units: Readonly<Record<string, number>>, unit: string): number | undefined =>
-  Object.hasOwn(units, unit) ? units[unit] : undefined
-
-function refusal(text: string, kind: string, at: Place | string | undefined, hint: string): PenError {
-  return new PenError('CONFIG_VALUE', {
-    what: `"${text}" is not ${kind}`,
-    ...(at !== undefined && { at }),
-    hint,
-  })
 }
 
 function sizeCure(digits: string, unit: string, n: number): string {

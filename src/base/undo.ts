@@ -47,37 +47,26 @@ export class UndoStack {
     this.#entries.unshift({ label, undo })
   }
 
-  get size(): number {
-    return this.#entries.length
-  }
-
   /**
    * Runs every undo once and reports those that fail. Undos up to the first asynchronous one have run when this
    * returns, so a stack of synchronous undos can be unwound in an exit handler. A second call waits for the first.
    * An undo that is pushed while it runs (a signal arrived during the setup) runs too.
    */
   unwind(): Promise<void> {
-    if (this.#unwinding !== undefined) return this.#unwinding
-    const pending = this.#drain()
-    if (pending === undefined) return Promise.resolve()
-    this.#unwinding = pending.then(() => {
+    this.#unwinding ??= this.#drain().finally(() => {
       this.#unwinding = undefined
     })
     return this.#unwinding
   }
 
-  #drain(): Promise<void> | undefined {
-    for (let entry = this.#entries.pop(); entry !== undefined; entry = this.#entries.pop()) {
-      const { label, undo } = entry
-      const failed = (error: unknown): void => reportCleanupFailure(label, error)
+  async #drain(): Promise<void> {
+    for (let entry = this.#entries.pop(); entry !== undefined; entry = this.#entries.pop())
       try {
-        const result = undo()
-        if (result instanceof Promise) return result.catch(failed).then(() => this.#drain())
+        const result = entry.undo()
+        if (result instanceof Promise) await result
       } catch (error) {
-        failed(error)
+        reportCleanupFailure(entry.label, error)
       }
-    }
-    return undefined
   }
 }
 

@@ -5,24 +5,21 @@ import type { PathWorld, Trust } from '../policy/files/path.ts'
 import { parseHttpRule, parseTcpRule } from '../policy/network/endpoint.ts'
 import type { AllowRule } from '../policy/network/net-rule.ts'
 import type { IsPublicSuffix } from '../policy/network/net-target.ts'
-import type { NamedDocument } from '../policy/preset-layer.ts'
+import { parseLayer } from '../policy/parse.ts'
+import type { NamedDocument } from '../policy/presets.ts'
 import type { Layer, List } from '../policy/settings.ts'
 import type { Parsed } from '../policy/source.ts'
 import type { PositionedDocument } from '../policy/validate.ts'
 import { type Entry, readAllowlist } from './allowlist.ts'
 import { readJson } from './json/json.ts'
-import type { DocumentFile, Layers } from './layers.ts'
+import type { DocumentFile, Layers, OwnDocuments } from './layers.ts'
 import { publicSuffixTest } from './public-suffix.ts'
 
-export interface Documents {
-  /** The live config and its text lists. */
-  readonly live: DocumentFile | undefined
-  readonly http: DocumentFile | undefined
-  readonly tcp: DocumentFile | undefined
+export interface Documents extends OwnDocuments {
   /** `agent-permissions.json`. */
-  readonly permissions: DocumentFile | undefined
+  readonly permissions?: DocumentFile | undefined
   /** The command line, in the shape of a config document. */
-  readonly flags: object | undefined
+  readonly flags?: object | undefined
   readonly preset?: NamedDocument | undefined
 }
 
@@ -45,12 +42,8 @@ export async function parseDocuments(documents: Documents, world: PathWorld): Pr
     ...all.flatMap(read => hostTexts(read.document.value)),
     ...http.map(entry => entry.text),
   ])
-  // Text lists alone do not need the validator.
-  const { parseLayer } = all.length === 0 ? { parseLayer: undefined } : await import('../policy/parse.ts')
   const parse = (read: ReadDocument | undefined): Layer[] =>
-    read === undefined || parseLayer === undefined
-      ? []
-      : [parseLayer(read.document, { ...read, world, isPublicSuffix })]
+    read === undefined ? [] : [parseLayer(read.document, { ...read, world, isPublicSuffix })]
   return {
     trusted: [...parse(preset), ...parse(live), ...listLayer(http, tcp, isPublicSuffix), ...parse(flags)],
     untrusted: parse(permissions),

@@ -19,7 +19,7 @@ export const editLiveConfig = (project: Project, edit: Edit): Promise<boolean> =
   rewriteLiveConfig(project, before => {
     const document = before === undefined ? { version: 1 } : readJson(before, liveConfig(project)).value
     const edited = edit(document as JsonObject)
-    return before !== undefined && edited === document ? before : printJson(edited, {}, before)
+    return before !== undefined && edited === document ? before : printJson(edited, { like: before })
   })
 
 export const liveConfig = (project: Project): string => `${project.stateDir}/config.json`
@@ -69,15 +69,15 @@ export const readLive = (file: string): Buffer | undefined =>
 export const sameBytes = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
   a === undefined || b === undefined ? a === b : a.equals(b)
 
-/** Adds the entries of the text lists to the document. */
-export function foldLists(
+/** Adds the entries that are missing to the lists of `network`. */
+export function addToLists(
   config: JsonObject,
-  lists: { readonly http: readonly string[]; readonly tcp: readonly string[] },
+  lists: Readonly<Record<string, readonly string[]>>,
 ): JsonObject {
-  return (['http', 'tcp'] as const).reduce(
-    (folded, key) =>
-      editNetworkList(folded, key, list => {
-        const added = [...new Set(lists[key])].filter(text => !list.includes(text))
+  return Object.entries(lists).reduce(
+    (edited, [key, entries]) =>
+      editNetworkList(edited, key, list => {
+        const added = [...new Set(entries)].filter(text => !list.includes(text))
         return added.length === 0 ? list : [...list, ...added]
       }),
     config,

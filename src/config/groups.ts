@@ -22,8 +22,6 @@ export interface GroupContext extends AskContext {
   readonly writable: readonly string[]
   /** The directory of the system's configuration. `/etc` except in tests. */
   readonly etc?: string
-  /** `$CARGO_HOME`, if the user set it. */
-  readonly cargoHome?: string
 }
 
 export interface ResolvedGroup {

@@ -1,10 +1,11 @@
 /** Makes a directory a project. An existing `.pen/` is never applied here: the user must review it first. */
 import { lstatSync } from 'node:fs'
+import { writeFileAtomically } from '../base/atomic-file.ts'
 import type { GroupName } from '../policy/network/groups.ts'
 import { rewriteLiveConfig, sameBytes, whileLocked } from './edit.ts'
 import { printJson } from './json/json.ts'
 import { findLive } from './layers.ts'
-import { DOCUMENTS, PenDirectory } from './pen-directory.ts'
+import { confirmPathStays, DOCUMENTS, ownerOf, PenDirectory } from './pen-directory.ts'
 import type { Project } from './project.ts'
 
 export interface Initialized {
@@ -85,4 +86,28 @@ function initialConfig(workspace: string): Initial {
     text: printJson({ $schema: './config.schema.json', version: 1, profile: 'coding', ...network }),
     groups: [...found].map(([name, because]) => ({ name, because })),
   }
+}
+
+/** The project's own document, in which it can only restrict permissions. */
+export const PERMISSIONS = 'agent-permissions.json'
+
+/** Contains only denials, so it restricts even when the project's document may add grants. */
+export const permissionsTemplate = (): string =>
+  printJson({
+    $schema: './.pen/config.schema.json',
+    version: 1,
+    files: { deny: ['secrets/', '*.pem', '*.key'], protect: [] },
+    network: { deny: [] },
+  })
+
+/** For `pen init --permissions`. False when the name already exists. */
+export function writePermissions(workspace: string): boolean {
+  const path = `${workspace}/${PERMISSIONS}`
+  const there = () => lstatSync(path, { throwIfNoEntry: false })
+  const isThere = (): boolean => there() !== undefined
+  if (isThere()) return false
+  const options = { mode: 0o644, owner: ownerOf(workspace), unless: isThere }
+  if (!writeFileAtomically(path, permissionsTemplate(), options)) return false
+  confirmPathStays(path, there() ?? { dev: 0, ino: 0 })
+  return true
 }

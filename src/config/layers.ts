@@ -1,10 +1,10 @@
 /** The documents that a project's policy is merged from, read from disk once. */
 import { readRegularFile } from '../base/regular-file.ts'
 import type { Trust } from '../policy/files/path.ts'
-import type { NamedDocument } from '../policy/preset-layer.ts'
 import type { Layer } from '../policy/settings.ts'
 import { grantFiles } from './grants/grant-files.ts'
 import type { GrantView } from './grants/grant-layer.ts'
+import type { LoadOptions } from './load.ts'
 import type { Project } from './project.ts'
 
 const MAX_BYTES = 65_536
@@ -22,24 +22,16 @@ export interface Layers {
   readonly untrusted: readonly Layer[]
 }
 
-interface ReadOptions {
-  /** The command line, in the shape of a config document. */
-  readonly flags: object
-  readonly offline: boolean
-  /** A preset that the user chose by name. It is weaker than the user's own documents. */
-  readonly preset?: NamedDocument | undefined
-  /**
-   * The untrusted layers with which a running sandbox started. The agent may have changed its document since, so it is not read
-   * again. It cannot benefit from the user's edit, nor block it.
-   */
-  readonly untrusted?: readonly Layer[]
-  /** Which temporary grants count. By default those without a run. */
-  readonly grants?: GrantView
+/** The user's live config and its text lists. */
+export interface OwnDocuments {
+  readonly live: DocumentFile | undefined
+  readonly http: DocumentFile | undefined
+  readonly tcp: DocumentFile | undefined
 }
 
 export async function readLayers(
   project: Project,
-  { flags, offline, preset, untrusted, grants = 'start' }: ReadOptions,
+  { flags, offline, preset, untrusted, grants = 'start' }: Omit<LoadOptions, 'allowUserExpansion'>,
 ): Promise<Layers> {
   const { world } = project
   const { live, http, tcp } = findLive(project)
@@ -60,8 +52,8 @@ const temporary = async (stateDir: string, view: GrantView): Promise<Layer[]> =>
     ? []
     : await (await import('./grants/grant-layer.ts')).grantLayer(stateDir, view)
 
-/** The user's own documents, which are in force when a sandbox starts. */
-export const findLive = ({ stateDir }: Project) => ({
+/** The documents that are in force when a sandbox starts. */
+export const findLive = ({ stateDir }: Project): OwnDocuments => ({
   live: find(`${stateDir}/config.json`, 'user'),
   http: find(`${stateDir}/http-allowlist.txt`, 'user'),
   tcp: find(`${stateDir}/network-allowlist.txt`, 'user'),

@@ -4,7 +4,7 @@ import { protectLinked } from '../policy/files/linked-place.ts'
 import type { PathWorld } from '../policy/files/path.ts'
 import { type Merged, type MergeInput, mergeLayers } from '../policy/merge.ts'
 import type { NetCeiling, Policy } from '../policy/policy.ts'
-import type { NamedDocument } from '../policy/preset-layer.ts'
+import type { NamedDocument } from '../policy/presets.ts'
 import { profileLayer } from '../policy/profile.ts'
 import type { Layer, Settings } from '../policy/settings.ts'
 import type { GrantView } from './grants/grant-layer.ts'
@@ -20,9 +20,12 @@ export interface LoadOptions {
   /** Overrides every network grant. Not in `flags`, so that the most common flag needs no parser. */
   readonly offline: boolean
   readonly allowUserExpansion: boolean
-  /** A preset that the user chose by name: see `policy/preset-layer.ts`. */
+  /** A preset that the user chose by name. It is weaker than the user's own documents. */
   readonly preset?: NamedDocument | undefined
-  /** For a running sandbox: its untrusted layers from before the start. */
+  /**
+   * The untrusted layers with which a running sandbox started. The agent may have changed its document since, so it is not read
+   * again. It cannot benefit from the user's edit, nor block it.
+   */
   readonly untrusted?: readonly Layer[]
   /** Which temporary grants count. By default those without a run. */
   readonly grants?: GrantView

@@ -5,13 +5,12 @@ import { compile } from '../policy/compile.ts'
 import { comparePolicies, type Difference } from '../policy/diff/difference.ts'
 import { mergeLayers } from '../policy/merge.ts'
 import type { Policy } from '../policy/policy.ts'
-import type { Layer, ProfileName } from '../policy/settings.ts'
-import { PROFILE_NAMES } from '../policy/vocabulary.ts'
+import { type Layer, PROFILE_NAMES, type ProfileName } from '../policy/settings.ts'
 import { readAllowlist } from './allowlist.ts'
 import { parseDocuments } from './documents.ts'
-import { foldLists, liveConfig, rewriteLiveConfig, sameBytes } from './edit.ts'
+import { addToLists, liveConfig, rewriteLiveConfig, sameBytes } from './edit.ts'
 import { type JsonObject, printJson, readJson } from './json/json.ts'
-import { type DocumentFile, findLive } from './layers.ts'
+import { type DocumentFile, findLive, type OwnDocuments } from './layers.ts'
 import { baseLayers, groupRules } from './load.ts'
 import { PenDirectory } from './pen-directory.ts'
 import type { Project } from './project.ts'
@@ -27,18 +26,12 @@ export interface Proposal {
   readonly after: Buffer
 }
 
-interface Documents {
-  readonly live: DocumentFile | undefined
-  readonly http: DocumentFile | undefined
-  readonly tcp: DocumentFile | undefined
-}
-
 /** Reads each file once. Applying the proposal uses these bytes. */
 export async function readProposal(project: Project): Promise<Proposal> {
   const live = findLive(project)
   const proposed = readProject(project)
   // Parse the files as they are first, so that an error names its own file and line.
-  await parseDocuments({ ...proposed, ...NO_OTHERS }, project.world)
+  await parseDocuments(proposed, project.world)
   const after = foldedBytes(proposed)
   const isVerbatim = proposed.live?.bytes.equals(after) === true
   const next = { file: isVerbatim ? (proposed.live?.file ?? '') : liveConfig(project), bytes: after }
@@ -68,11 +61,9 @@ export const applyProposal = (project: Project, { before, after }: Proposal): Pr
     })
   })
 
-const NO_OTHERS = { permissions: undefined, flags: undefined }
-
 const nameOf = ({ key, change, item }: Difference): string => JSON.stringify([key, change, item])
 
-function readProject({ world }: Project): Documents {
+function readProject({ world }: Project): OwnDocuments {
   const path = `${world.workspace}/.pen`
   using directory = PenDirectory.open(world.workspace)
   const documents = {
@@ -89,13 +80,13 @@ function readProject({ world }: Project): Documents {
 }
 
 /** The bytes of the document if it stands alone. With text lists, one merged document, so that one write applies all. */
-export function foldedBytes({ live, http, tcp }: Documents): Buffer {
+export function foldedBytes({ live, http, tcp }: OwnDocuments): Buffer {
   const entries = (found: DocumentFile | undefined) =>
     found === undefined ? [] : readAllowlist(found.bytes, found.file).map(({ text }) => text)
   const lists = { http: entries(http), tcp: entries(tcp) }
   if (live !== undefined && lists.http.length + lists.tcp.length === 0) return live.bytes
   const document = live === undefined ? { version: 1 } : readJson(live.bytes, live.file).value
-  return Buffer.from(printJson(foldLists(document as JsonObject, lists), {}, live?.bytes))
+  return Buffer.from(printJson(addToLists(document as JsonObject, lists), { like: live?.bytes }))
 }
 
 interface Policies {
@@ -105,9 +96,9 @@ interface Policies {
 }
 
 /** Uses only the user's own layers, because the project's other documents can only restrict. */
-async function policiesOf(documents: Documents, project: Project): Promise<Policies> {
+async function policiesOf(documents: OwnDocuments, project: Project): Promise<Policies> {
   const { world } = project
-  const { trusted } = await parseDocuments({ ...documents, ...NO_OTHERS }, world)
+  const { trusted } = await parseDocuments(documents, world)
   const { base } = baseLayers(world, { trusted, untrusted: [] })
   const merge = (more: readonly Layer[]) =>
     mergeLayers({
@@ -123,17 +114,13 @@ async function policiesOf(documents: Documents, project: Project): Promise<Polic
     own: compile(own, world.workspace, rules),
     on: value => {
       const source = { layer: 'command line', place: undefined }
-      const flag: Layer = {
-        name: source.layer,
-        trust: 'user',
-        settings: { profile: { value, source } },
-      }
+      const flag = { name: source.layer, trust: 'user', settings: { profile: { value, source } } } as const
       return compile(merge([flag]), world.workspace, rules)
     },
   }
 }
 
-function digestOf(...sides: readonly Documents[]): string {
+function digestOf(...sides: readonly OwnDocuments[]): string {
   const texts = sides.map(({ live, http, tcp }) =>
     [live, http, tcp].map(found => found?.bytes.toString('base64') ?? null),
   )

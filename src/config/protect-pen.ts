@@ -5,7 +5,7 @@
 import { lstatSync, type Stats } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { type PenPlaces, penPlaces } from '../base/pen-places.ts'
-import { shellWord } from '../base/shell-word.ts'
+import { shellWord } from '../base/printable.ts'
 import { type HostPath, isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { PEN_ITSELF } from '../policy/source.ts'

@@ -41,10 +41,3 @@ export function connectError(stateDir: string, cause: unknown): PenError | undef
     cause,
   })
 }
-
-export const timeoutError = (stateDir: string): PenError =>
-  new PenError('STATE', {
-    what: 'the supervisor of this sandbox does not answer',
-    at: controlPath(stateDir),
-    hint: 'pen stop',
-  })

@@ -1,14 +1,7 @@
 /** The binary's client of a supervisor. Every `pen exec` loads it, so it imports little. */
-import { PenError } from '../base/error.ts'
-import { ANSWER_TIMEOUT_MS, addressOf, connectError, controlPath, timeoutError } from './address.ts'
-import {
-  type Answer,
-  AnswerReader,
-  asPenError,
-  encodeRequest,
-  type PlainRequest,
-  type Request,
-} from './messages.ts'
+import { addressOf, connectError, controlPath } from './address.ts'
+import { exchange } from './execution.ts'
+import { type Answer, type PlainRequest, type Request, takeValue } from './messages.ts'
 import { ControlSocket } from './socket.ts'
 import { asSupervisorOrder, type SupervisorOrder } from './supervisor-order.ts'
 
@@ -26,30 +19,9 @@ export interface Reply {
 export async function sendRequest(stateDir: string, request: Request): Promise<Reply | undefined> {
   const socket = await connect(stateDir)
   if (socket === undefined) return undefined
-  const { promise, resolve, reject } = Promise.withResolvers<Reply | undefined>()
-  const timeoutMs = request.want === 'stop' || request.want === 'pause' ? STOP_TIMEOUT_MS : ANSWER_TIMEOUT_MS
-  const timer = setTimeout(() => reject(timeoutError(stateDir)), timeoutMs)
-  const reader = new AnswerReader()
-  socket.attach({
-    data: bytes => {
-      try {
-        const found = reader.push(bytes)
-        if (found !== undefined) resolve({ socket, ...found })
-      } catch (error) {
-        reject(error)
-      }
-    },
-    closed: () => resolve(undefined),
-  })
-  socket.send(encodeRequest(request))
-  try {
-    return await promise
-  } catch (error) {
-    socket.destroy()
-    throw error instanceof PenError && error.code === 'WIRE' ? otherVersion(stateDir, error) : error
-  } finally {
-    clearTimeout(timer)
-  }
+  const isStop = request.want === 'stop' || request.want === 'pause'
+  const found = await exchange(stateDir, socket, request, isStop ? STOP_TIMEOUT_MS : undefined)
+  return found === undefined ? undefined : { socket, answer: found.message, rest: found.rest }
 }
 
 /** The value of a plain request. Undefined when no supervisor listens. */
@@ -60,11 +32,6 @@ export async function requestValue(
   const reply = await sendRequest(stateDir, { want })
   reply?.socket.end()
   return reply === undefined ? undefined : { value: takeValue(reply.answer) }
-}
-
-export function takeValue(answer: Answer): unknown {
-  if (answer.ok) return answer.value
-  throw asPenError(answer.error)
 }
 
 export const isAnswering = async (stateDir: string): Promise<boolean> =>
@@ -118,11 +85,3 @@ async function connect(stateDir: string): Promise<ControlSocket | undefined> {
     throw failure
   }
 }
-
-const otherVersion = (stateDir: string, cause: PenError): PenError =>
-  new PenError('WIRE', {
-    what: 'the supervisor of this sandbox is another version of pen',
-    at: controlPath(stateDir),
-    hint: 'pen restart',
-    cause,
-  })

@@ -7,8 +7,7 @@
  */
 import { ERROR_CODES, type ErrorCode, knownError, PenError, showPlace } from '../base/error.ts'
 import type { PortPair } from '../gateway/forward/forward.ts'
-import type { Port } from '../policy/network/port.ts'
-import { encodeFrame, type Frame, FrameDecoder, protocolError } from '../protocol/frame.ts'
+import { encodeFrame, FrameDecoder, protocolError } from '../protocol/frame.ts'
 
 /**
  * `order` returns the order of the start, for a restart. `own` ties the sandbox to the connection: when the connection closes, the
@@ -70,13 +69,11 @@ export type Answer =
 export const CHANNEL = 1
 
 const KIND = { request: 32, answer: 33 } as const
-const PLAIN: readonly PlainRequest[] = ['ping', 'status', 'stats', 'order', 'own', 'stop', 'pause']
-const ACCESSES: readonly JudgedAccess[] = ['read', 'write', 'list', 'exec']
 const HEADER = 9
 const MAX_PATH = 4096
 export const MAX_TARGET_LENGTH = 300
 export const MAX_ASK_MS = 600_000
-export const MAX_PORTS = 32
+const MAX_PORTS = 32
 /** JSON may escape one byte of a path as six. */
 const MAX_REQUEST = 8 * MAX_PATH
 /** The longest delay that a timer accepts. */
@@ -88,19 +85,27 @@ export const encodeRequest = (request: Request): Uint8Array => encodeFrame(KIND.
 
 export const encodeAnswer = (answer: Answer): Uint8Array => encodeFrame(KIND.answer, 0, toBytes(answer))
 
-/** Reads the first frame of a stream and returns the rest unread. */
-class FirstFrame {
+export interface FirstMessage<T> {
+  readonly message: T
+  /** The unread bytes after it. */
+  readonly rest: Uint8Array
+}
+
+/** Reads the first frame of a stream. */
+class FirstMessageReader<T> {
   readonly #kind: number
   readonly #maxLength: number
+  readonly #read: (value: Record<string, unknown>) => T
   #bytes = new Uint8Array()
 
-  constructor(kind: number, maxLength: number) {
+  constructor(kind: number, maxLength: number, read: (value: Record<string, unknown>) => T) {
     this.#kind = kind
     this.#maxLength = maxLength
+    this.#read = read
   }
 
   /** Undefined until the frame is complete. */
-  push(bytes: Uint8Array): { readonly frame: Frame; readonly rest: Uint8Array } | undefined {
+  push(bytes: Uint8Array): FirstMessage<T> | undefined {
     this.#bytes = this.#bytes.length === 0 ? bytes.slice() : Buffer.concat([this.#bytes, bytes])
     if (this.#bytes.length < HEADER) return undefined
     const length = new DataView(this.#bytes.buffer, this.#bytes.byteOffset).getUint32(0)
@@ -109,31 +114,15 @@ class FirstFrame {
     const [frame] = new FrameDecoder().push(this.#bytes.subarray(0, HEADER + length))
     if (frame === undefined || frame.kind !== this.#kind || frame.channel !== 0)
       throw protocolError('a first message of the wrong kind')
-    return { frame, rest: this.#bytes.subarray(HEADER + length) }
+    return { message: this.#read(jsonOf(frame.payload)), rest: this.#bytes.subarray(HEADER + length) }
   }
 }
 
-export class RequestReader {
-  readonly #first = new FirstFrame(KIND.request, MAX_REQUEST)
+export const requestReader = (): FirstMessageReader<Request> =>
+  new FirstMessageReader(KIND.request, MAX_REQUEST, readRequest)
 
-  push(bytes: Uint8Array): { readonly request: Request; readonly rest: Uint8Array } | undefined {
-    const found = this.#first.push(bytes)
-    return found === undefined
-      ? undefined
-      : { request: readRequest(jsonOf(found.frame.payload)), rest: found.rest }
-  }
-}
-
-export class AnswerReader {
-  readonly #first = new FirstFrame(KIND.answer, 65_536)
-
-  push(bytes: Uint8Array): { readonly answer: Answer; readonly rest: Uint8Array } | undefined {
-    const found = this.#first.push(bytes)
-    return found === undefined
-      ? undefined
-      : { answer: readAnswer(jsonOf(found.frame.payload)), rest: found.rest }
-  }
-}
+export const answerReader = (): FirstMessageReader<Answer> =>
+  new FirstMessageReader(KIND.answer, 65_536, readAnswer)
 
 function jsonOf(payload: Uint8Array): Record<string, unknown> {
   let value: unknown
@@ -152,64 +141,58 @@ function exactly(value: Record<string, unknown>, ...keys: readonly string[]): vo
     throw protocolError('a message with unexpected keys')
 }
 
+type Test = (value: unknown) => boolean
+
+const isNumber = (value: unknown, least: number, most: number): boolean =>
+  typeof value === 'number' && value >= least && value <= most
+
+const isInteger = (value: unknown, least: number, most: number): boolean =>
+  Number.isInteger(value) && isNumber(value, least, most)
+
+const isText = (value: unknown, maxLength: number): boolean =>
+  typeof value === 'string' && value.length <= maxLength && !value.includes('\0')
+
+const isPort: Test = value => isInteger(value, 1, 65_535)
+
+const isPortPair: Test = value => {
+  if (typeof value !== 'object' || value === null || Object.keys(value).length !== 2) return false
+  const { guest, host } = value as Record<string, unknown>
+  return isPort(guest) && (host === 0 || isPort(host))
+}
+
+/** Every request, with a test for each of its other keys. */
+const REQUESTS: Readonly<Record<Request['want'], Readonly<Record<string, Test>>>> = {
+  ping: {},
+  status: {},
+  stats: {},
+  order: {},
+  own: {},
+  stop: {},
+  pause: {},
+  exec: { timeoutMs: value => value === null || isInteger(value, 1, MAX_TIMER_MS) },
+  judge: {
+    access: value => ['read', 'write', 'list', 'exec'].some(access => access === value),
+    path: value => isText(value, MAX_PATH),
+  },
+  ask: {
+    target: value => isText(value, MAX_TARGET_LENGTH),
+    waitMs: value => isNumber(value, 0, MAX_ASK_MS),
+  },
+  refused: { since: value => Number.isSafeInteger(value) },
+  forward: {
+    ports: value => Array.isArray(value) && isInteger(value.length, 1, MAX_PORTS) && value.every(isPortPair),
+  },
+}
+
 function readRequest(value: Record<string, unknown>): Request {
   const { want } = value
-  if (want === 'exec') {
-    exactly(value, 'want', 'timeoutMs')
-    const { timeoutMs } = value
-    if (timeoutMs === null) return { want, timeoutMs }
-    if (typeof timeoutMs !== 'number' || !Number.isInteger(timeoutMs)) throw protocolError('an invalid time')
-    if (timeoutMs < 1 || timeoutMs > MAX_TIMER_MS) throw protocolError('a time out of bounds')
-    return { want, timeoutMs }
-  }
-  if (want === 'judge') {
-    exactly(value, 'want', 'access', 'path')
-    const access = ACCESSES.find(one => one === value['access'])
-    const { path } = value
-    if (access === undefined) throw protocolError('an unknown access')
-    if (typeof path !== 'string' || path.length > MAX_PATH || path.includes('\0'))
-      throw protocolError('an invalid path')
-    return { want, access, path }
-  }
-  if (want === 'ask') {
-    exactly(value, 'want', 'target', 'waitMs')
-    const { target, waitMs } = value
-    if (typeof target !== 'string' || target.length > MAX_TARGET_LENGTH)
-      throw protocolError('an invalid host')
-    if (typeof waitMs !== 'number' || !(waitMs >= 0) || waitMs > MAX_ASK_MS)
-      throw protocolError('a time out of bounds')
-    return { want, target, waitMs }
-  }
-  if (want === 'forward') {
-    exactly(value, 'want', 'ports')
-    const { ports } = value
-    if (!Array.isArray(ports) || ports.length < 1 || ports.length > MAX_PORTS)
-      throw protocolError('an invalid list of ports')
-    return { want, ports: ports.map(readPorts) }
-  }
-  if (want === 'refused') {
-    exactly(value, 'want', 'since')
-    const { since } = value
-    if (!Number.isSafeInteger(since)) throw protocolError('an invalid record number')
-    return { want, since: Number(since) }
-  }
-  exactly(value, 'want')
-  const plain = PLAIN.find(one => one === want)
-  if (plain !== undefined) return { want: plain }
-  throw protocolError('an unknown request')
+  if (typeof want !== 'string' || !Object.hasOwn(REQUESTS, want)) throw protocolError('an unknown request')
+  const tests = REQUESTS[want as Request['want']]
+  exactly(value, 'want', ...Object.keys(tests))
+  for (const [key, isValid] of Object.entries(tests))
+    if (!isValid(value[key])) throw protocolError(`an invalid ${key}`)
+  return value as Request
 }
-
-function readPorts(value: unknown): PortPair {
-  if (typeof value !== 'object' || value === null) throw protocolError('an invalid list of ports')
-  const pair = value as Record<string, unknown>
-  exactly(pair, 'guest', 'host')
-  const { guest, host } = pair
-  if (!isPort(guest) || !(host === 0 || isPort(host))) throw protocolError('an invalid port')
-  return { guest, host }
-}
-
-const isPort = (value: unknown): value is Port =>
-  Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 65_535
 
 function readAnswer(value: Record<string, unknown>): Answer {
   if (value['ok'] === true) {
@@ -218,6 +201,11 @@ function readAnswer(value: Record<string, unknown>): Answer {
   }
   exactly(value, 'ok', 'error')
   return { ok: false, error: readError(value['error']) }
+}
+
+export function takeValue(answer: Answer): unknown {
+  if (answer.ok) return answer.value
+  throw asPenError(answer.error)
 }
 
 export function serializeError(thrown: unknown): SerializedError {

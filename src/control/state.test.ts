@@ -27,7 +27,6 @@ function stateDir(): string {
 
 const RECORD: SupervisorRecord = {
   pid: 4242,
-  startTime: '1',
   run: 'run-1',
   workspace: '/project',
   backend: 'process',

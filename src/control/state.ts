@@ -3,13 +3,13 @@
  * user, and no sandbox sees it. A supervisor is alive while it holds its lock. The kernel releases the lock when the process dies, so
  * a reboot, a SIGKILL or a reused pid never looks like a supervisor.
  */
-import { existsSync, lstatSync, mkdirSync, rmSync, writeSync } from 'node:fs'
+import { existsSync, lstatSync, rmSync, writeSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
-import { errnoOf, PenError } from '../base/error.ts'
+import { PenError } from '../base/error.ts'
 import { isAlive, type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { type Lock, type LockWait, takeLock, tryLock } from '../config/lock.ts'
-import { SUPERVISOR_RECORD } from '../config/project.ts'
+import { makeStateDirectory, SUPERVISOR_RECORD } from '../config/project.ts'
 
 export const statePaths = (stateDir: string) => ({
   record: `${stateDir}/${SUPERVISOR_RECORD}`,
@@ -24,7 +24,6 @@ export const statePaths = (stateDir: string) => ({
 /** Written when the sandbox is ready, removed when it ends. It is only for display: decisions use the lock. */
 export interface SupervisorRecord {
   readonly pid: number
-  readonly startTime: string
   readonly run: string
   readonly workspace: string
   readonly backend: string
@@ -105,18 +104,9 @@ export async function withChangeLock<T>(stateDir: string, work: () => Promise<T>
 
 /** Another user must not be able to put a socket there: commands would talk to it. */
 function makeStateDir(stateDir: string): void {
-  try {
-    mkdirSync(stateDir, { recursive: true, mode: 0o700 })
-    const { uid, mode } = lstatSync(stateDir)
-    if (uid === process.geteuid?.() && (mode & 0o022) === 0) return
-  } catch (error) {
-    throw new PenError('STATE', {
-      what: `cannot create the state directory of this sandbox (${errnoOf(error) ?? 'unknown error'})`,
-      at: stateDir,
-      hint: 'check the owner of the parent directory and the free disk space',
-      cause: error,
-    })
-  }
+  makeStateDirectory(stateDir)
+  const { uid, mode } = lstatSync(stateDir)
+  if (uid === process.geteuid?.() && (mode & 0o022) === 0) return
   throw new PenError('STATE', {
     what: 'other users can write to the state directory of this sandbox',
     at: stateDir,
@@ -130,7 +120,7 @@ export function writeRecord(stateDir: string, record: SupervisorRecord): void {
   })
 }
 
-const STRING_FIELDS = ['startTime', 'run', 'workspace', 'backend', 'isolation', 'since'] as const
+const STRING_FIELDS = ['run', 'workspace', 'backend', 'isolation', 'since'] as const
 
 /** Undefined also for a damaged record and for one of another version of pen. */
 export function readRecord(stateDir: string): SupervisorRecord | undefined {
@@ -147,15 +137,12 @@ export function readRecord(stateDir: string): SupervisorRecord | undefined {
 }
 
 function ownerIn(lock: string): ProcessIdentity | undefined {
-  const [, pid, startTime] = /^(\d{1,10}) (\d+)\n/.exec(readOrEmpty(lock)) ?? []
-  return pid === undefined || startTime === undefined ? undefined : { pid: Number(pid), startTime }
-}
-
-function readOrEmpty(path: string): string {
   try {
-    return readRegularFile(path, { maxBytes: 4096 })?.toString() ?? ''
+    const text = readRegularFile(lock, { maxBytes: 4096 })?.toString() ?? ''
+    const [, pid, startTime] = /^(\d{1,10}) (\d+)\n/.exec(text) ?? []
+    return pid === undefined || startTime === undefined ? undefined : { pid: Number(pid), startTime }
   } catch {
-    return ''
+    return undefined
   }
 }
 

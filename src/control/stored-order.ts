@@ -12,7 +12,7 @@ import { requestOrder } from './client.ts'
 import { presenceOf } from './state.ts'
 import { asSupervisorOrder, hasNoFlags, type SupervisorOrder } from './supervisor-order.ts'
 
-export interface StoredOrder {
+interface StoredOrder {
   readonly order: SupervisorOrder
   /** The backend that the start chose. */
   readonly backend: string
@@ -26,19 +26,32 @@ const fileIn = (stateDir: string): string => `${stateDir}/${STARTED}`
 
 /** Undefined when no start is in force. Throws when the file is unreadable: a start without these flags could be weaker. */
 export function readStoredOrder(stateDir: string): StoredOrder | undefined {
-  const text = read(fileIn(stateDir))
-  if (text === undefined) return undefined
-  const stored = parse(text)
-  if (stored === undefined) throw unreadable(fileIn(stateDir))
+  const path = fileIn(stateDir)
+  let stored: StoredOrder | undefined
+  try {
+    const bytes = readRegularFile(path, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
+    if (bytes === undefined) return undefined
+    stored = asStoredOrder(JSON.parse(bytes.toString()))
+  } catch {
+    // Throws below.
+  }
+  if (stored === undefined)
+    throw new PenError('STATE', {
+      what: 'cannot read the flags of the last start; a start without them could be weaker',
+      at: path,
+      hint: 'pen stop drops them; then run pen start with the flags that you want',
+    })
   return stored.owner === null || isAlive(stored.owner) ? stored : undefined
 }
 
-function read(path: string): string | undefined {
-  try {
-    return readRegularFile(path, { maxBytes: MAX_BYTES, owner: 'self-or-root' })?.toString()
-  } catch (error) {
-    throw error instanceof PenError ? unreadable(path) : error
-  }
+function asStoredOrder(value: unknown): StoredOrder | undefined {
+  const { version, backend, owner, order: given } = (value ?? {}) as Record<string, unknown>
+  const order = asSupervisorOrder(given)
+  if (version !== 1 || order === undefined || typeof backend !== 'string') return undefined
+  if (owner === null) return { order, backend, owner }
+  const { pid, startTime } = (owner ?? {}) as Record<string, unknown>
+  if (typeof pid !== 'number' || typeof startTime !== 'string') return undefined
+  return { order, backend, owner: { pid, startTime } }
 }
 
 /** Returns a function that restores the previous order. */
@@ -75,25 +88,3 @@ export async function orderToJoin(stateDir: string): Promise<SupervisorOrder | u
   const stored = readStoredOrder(stateDir)?.order
   return stored === undefined || hasNoFlags(stored) ? undefined : stored
 }
-
-function parse(text: string): StoredOrder | undefined {
-  try {
-    const value = JSON.parse(text) as Record<string, unknown> | null
-    const { version, backend, owner } = value ?? {}
-    const order = asSupervisorOrder(value?.['order'])
-    if (version !== 1 || order === undefined || typeof backend !== 'string') return undefined
-    if (owner === null) return { order, backend, owner }
-    const { pid, startTime } = (owner ?? {}) as Record<string, unknown>
-    if (typeof pid !== 'number' || typeof startTime !== 'string') return undefined
-    return { order, backend, owner: { pid, startTime } }
-  } catch {
-    return undefined
-  }
-}
-
-const unreadable = (at: string): PenError =>
-  new PenError('STATE', {
-    what: 'cannot read the flags of the last start; a start without them could be weaker',
-    at,
-    hint: 'pen stop drops them; then run pen start with the flags that you want',
-  })

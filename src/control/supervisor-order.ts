@@ -2,7 +2,7 @@
 import { readFileSync, writeSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import type { ProcessIdentity } from '../base/kernel/processes.ts'
-import { shellWord } from '../base/shell-word.ts'
+import { shellWord } from '../base/printable.ts'
 import { readError, type SerializedError } from './messages.ts'
 
 /** The hidden mode of the binary. It does nothing without the two descriptors below. */
@@ -130,31 +130,20 @@ const MAX_LINE = 65_536
 
 /** Undefined when the input ends empty: this spare supervisor is not needed. */
 export function readSupervisorInput(): SupervisorInput | undefined {
-  const text = readOrder()
-  if (text === '') return undefined
-  const input = (parse(text) ?? {}) as Record<string, unknown>
+  let input: Record<string, unknown> = {}
+  try {
+    const text = readFileSync(ORDER_FD, 'utf8')
+    if (text === '') return undefined
+    input = JSON.parse(text) as Record<string, unknown>
+  } catch {
+    // Throws below.
+  }
   const order = asSupervisorOrder(input['order'])
   const isComplete =
     ['workspace', 'stateDir', 'cacheDir'].every(key => typeof input[key] === 'string') &&
     ['backend', 'owner'].every(key => input[key] !== undefined)
   if (order !== undefined && isComplete) return { ...(input as unknown as SupervisorInput), order }
   throw new PenError('USAGE', { what: `${SUPERVISE_MODE} is not a verb: pen start runs it` })
-}
-
-function readOrder(): string | undefined {
-  try {
-    return readFileSync(ORDER_FD, 'utf8')
-  } catch {
-    return undefined
-  }
-}
-
-function parse(text: string | undefined): unknown {
-  try {
-    return text === undefined ? undefined : JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 export function asSupervisorOrder(value: unknown): SupervisorOrder | undefined {
@@ -172,9 +161,12 @@ export function asSupervisorOrder(value: unknown): SupervisorOrder | undefined {
 }
 
 /** Throws EPIPE when `pen start` has ended. */
-export function report(line: StartReport): void {
-  const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
-  for (let done = 0; done < bytes.length; ) done += writeSync(REPORT_FD, bytes, done)
+export const report = (line: StartReport): void => writeJson(REPORT_FD, line)
+
+/** Writes one line to another process. */
+export function writeJson(fd: number, value: object): void {
+  const bytes = Buffer.from(`${JSON.stringify(value)}\n`)
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
 }
 
 /** Splits a stream into complete lines. */

@@ -1,44 +1,31 @@
 /** All checks of the doctor. Each check comes after the ones that it depends on. */
-import { checkBubblewrap } from './bubblewrap.ts'
-import { checkLimits } from './cgroups.ts'
 import { checkDoor } from './door.ts'
 import { checkEngines } from './engines.ts'
-import { checkProject } from './file-systems.ts'
-import type { Finding } from './finding.ts'
+import { checkProject, checkState } from './file-systems.ts'
+import type { Check } from './finding.ts'
 import { checkHostDns } from './host-dns.ts'
-import { checkIdMapping } from './id-mapping.ts'
-import { checkKernel, checkLandlock } from './kernel.ts'
+import { checkIdMapping, checkKernel, checkLandlock, checkUserNamespaces } from './kernel.ts'
 import { checkKvm } from './kvm.ts'
-import { checkLeftovers } from './leftovers.ts'
-import type { Machine } from './machine.ts'
-import { checkPolicy } from './policy.ts'
-import { checkSandbox } from './sandbox.ts'
-import { checkState } from './state.ts'
-import { checkTools } from './tools.ts'
-import { checkUserNamespaces } from './user-namespaces.ts'
-
-export interface Check {
-  /** For progress lines. */
-  readonly name: string
-  readonly run: (machine: Machine) => Promise<readonly Finding[]>
-}
+import { checkLeftovers, checkLimits } from './limits.ts'
+import { checkPolicy, checkSandbox } from './sandbox.ts'
+import { checkBubblewrap, checkTools } from './tools.ts'
 
 export const CHECKS: readonly Check[] = [
-  { name: 'the kernel', run: machine => checkKernel(machine) },
-  { name: 'tools', run: checkTools },
-  { name: 'user namespaces', run: checkUserNamespaces },
-  { name: 'bubblewrap', run: checkBubblewrap },
-  { name: 'Landlock', run: machine => checkLandlock(machine) },
+  { id: 'kernel', name: 'the kernel', run: () => checkKernel() },
+  { id: 'tools', name: 'tools', run: checkTools },
+  { id: 'user-namespaces', name: 'user namespaces', run: checkUserNamespaces },
+  { id: 'bubblewrap', name: 'bubblewrap', run: checkBubblewrap },
+  { id: 'landlock', name: 'Landlock', run: () => checkLandlock() },
   // Before any check runs a sandbox, because every run removes leftovers.
-  { name: 'leftovers', run: checkLeftovers },
-  { name: 'limits', run: checkLimits },
-  { name: 'id-mapped mounts', run: checkIdMapping },
-  { name: 'the project', run: checkProject },
-  { name: 'the state of pen', run: checkState },
-  { name: 'the network of a sandbox', run: checkDoor },
-  { name: 'name servers', run: checkHostDns },
-  { name: 'the policy', run: checkPolicy },
-  { name: 'engines', run: checkEngines },
-  { name: 'virtual machines', run: checkKvm },
-  { name: 'pen run', run: checkSandbox },
+  { id: 'leftovers', name: 'leftovers', run: checkLeftovers },
+  { id: 'limits', name: 'limits', run: checkLimits },
+  { id: 'id-mapped-mounts', name: 'id-mapped mounts', run: checkIdMapping },
+  { id: 'project', name: 'the project', run: checkProject },
+  { id: 'state', name: 'the state of pen', run: checkState },
+  { id: 'network', name: 'the network of a sandbox', run: checkDoor },
+  { id: 'dns', name: 'name servers', run: checkHostDns },
+  { id: 'policy', name: 'the policy', run: checkPolicy },
+  { id: 'engines', name: 'engines', run: checkEngines },
+  { id: 'kvm', name: 'virtual machines', run: checkKvm },
+  { id: 'run', name: 'pen run', run: checkSandbox },
 ]

@@ -1,5 +1,5 @@
 /** The Linux distribution and its install command. */
-import { readFileSync } from 'node:fs'
+import { textOf } from './finding.ts'
 
 export type Installer = 'apt' | 'dnf' | 'pacman' | 'apk' | 'zypper'
 
@@ -56,15 +56,8 @@ export function parseOsRelease(text: string): Distribution {
   }
 }
 
-export function thisDistribution(): Distribution {
-  for (const file of ['/etc/os-release', '/usr/lib/os-release'])
-    try {
-      return parseOsRelease(readFileSync(file, 'utf8'))
-    } catch {
-      // Try the next file.
-    }
-  return parseOsRelease('')
-}
+export const thisDistribution = (): Distribution =>
+  parseOsRelease(textOf('/etc/os-release') || textOf('/usr/lib/os-release'))
 
 /** Takes Debian's package names. */
 export function installLine({ installer }: Distribution, ...packages: readonly string[]): string {

@@ -6,10 +6,8 @@ import { connectGateway } from '../gateway/egress.ts'
 import { type Door, openDoor } from '../gateway/netns/door.ts'
 import { compileNetwork } from '../policy/network/network.ts'
 import { denyAll, type NetworkPolicy } from '../policy/policy.ts'
-import { type Finding, fails, hintOf, messageOf, ok } from './finding.ts'
+import { fails, hintOf, messageOf, ok, type Result } from './finding.ts'
 import { KNOCK_MODE, KNOCK_NAME, KNOCK_PORT, type KnockResult } from './knock.ts'
-
-const ID = 'network'
 
 /** Allows nothing, so the gateway makes no lookup and no connection. */
 const CLOSED: NetworkPolicy = {
@@ -19,31 +17,30 @@ const CLOSED: NetworkPolicy = {
   index: compileNetwork({ mode: 'gateway', offline: false, allow: [], deny: [] }),
 }
 
-export async function checkDoor(): Promise<readonly Finding[]> {
+export async function checkDoor(): Promise<Result> {
   let door: Door
   try {
     door = await openDoor({ ports: [] })
   } catch (error) {
-    return [fails(ID, 'could not create a network namespace with a door', messageOf(error), hintOf(error))]
+    return fails('could not create a network namespace with a door', messageOf(error), hintOf(error))
   }
   if (!door.recordsRefusals) {
     door.close()
-    return [UNRECORDED]
+    return UNRECORDED
   }
   const records: AuditEventInput[] = []
   const egress = connectGateway(door, CLOSED, { record: event => void records.push(event) })
   try {
     await egress.serve()
-    return [judge(await knockAt(door), records, door.ipv6)]
+    return judge(await knockAt(door), records, door.ipv6)
   } catch (error) {
-    return [fails(ID, 'the door does not accept connections', messageOf(error), 'report this bug')]
+    return fails('the door does not accept connections', messageOf(error), 'report this bug')
   } finally {
     await egress.close()
   }
 }
 
-const UNRECORDED: Finding = fails(
-  ID,
+const UNRECORDED = fails(
   'the kernel rejected the packet filter rules',
   'pen cannot log refused ports: pen run stops at the gap refusals-unrecorded',
   'sudo modprobe nf_tables, or pen run --accept-gap refusals-unrecorded',
@@ -64,7 +61,7 @@ export function judge(
   { address, response }: KnockResult,
   records: readonly AuditEventInput[],
   ipv6: boolean,
-): Finding {
+): Result {
   const refused = records.some(
     record => record.kind === 'connection-denied' && record.name === KNOCK_NAME && record.port === KNOCK_PORT,
   )
@@ -73,7 +70,7 @@ export function judge(
     ...(/^HTTP\/1\.1 403 /.test(response) ? [] : ['the refused connection got no 403 response']),
     ...(refused ? [] : ['the refusal was not recorded']),
   ]
-  if (missing.length > 0) return fails(ID, 'the door does not work', missing.join('; '), 'report this bug')
+  if (missing.length > 0) return fails('the door does not work', missing.join('; '), 'report this bug')
   const families = ipv6 ? 'IPv4 and IPv6' : 'IPv4 only'
-  return ok(ID, `the door works with ${families}: packet filter, DNS, a refusal and its record`)
+  return ok(`the door works with ${families}: packet filter, DNS, a refusal and its record`)
 }

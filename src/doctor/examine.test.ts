@@ -4,12 +4,11 @@ import { join } from 'node:path'
 import { temporaryProject, withHome } from '../../test/temporary-project.ts'
 import { plain } from '../cli/render/colour.ts'
 import { doctorText } from '../cli/verbs/maintenance/doctor.ts'
-import { describe as describeLimits } from './cgroups.ts'
 import { judge } from './door.ts'
 import { examine } from './examine.ts'
-import { fails, ok, weak } from './finding.ts'
+import { fails, type Machine, ok, weak } from './finding.ts'
 import { checkKernel, checkLandlock } from './kernel.ts'
-import type { Machine } from './machine.ts'
+import { describe as describeLimits } from './limits.ts'
 import { errorIn, judgeStatus } from './sandbox.ts'
 
 const quiet = { env: {}, onCheck: () => undefined }
@@ -22,16 +21,17 @@ describe('an examination', () => {
         ...quiet,
         checkLimitMs: 50,
         checks: [
-          { name: 'one that throws', run: () => Promise.reject(new Error('broken')) },
-          { name: 'one that hangs', run: () => new Promise(() => undefined) },
-          { name: 'one that works', run: () => Promise.resolve([ok('fine', 'fine')]) },
+          { id: 'throws', name: 'one that throws', run: () => Promise.reject(new Error('broken')) },
+          { id: 'hangs', name: 'one that hangs', run: () => new Promise(() => undefined) },
+          { id: 'works', name: 'one that works', run: () => [ok('fine'), { id: 'own', ...ok('fine') }] },
         ],
       }),
     )
     expect(findings.map(({ id, status }) => `${id} ${status}`)).toEqual([
-      'one-that-throws fails',
-      'one-that-hangs fails',
-      'fine ok',
+      'throws fails',
+      'hangs fails',
+      'works ok',
+      'own ok',
     ])
     expect(findings[0]?.why).toBe('broken')
   })
@@ -40,11 +40,12 @@ describe('an examination', () => {
     using project = temporaryProject()
     let seen: Machine | undefined
     const look = {
+      id: 'look',
       name: 'look',
       run: (machine: Machine) => {
         seen = machine
         writeFileSync(join(machine.scratch ?? '', 'file'), '')
-        return Promise.resolve([])
+        return []
       },
     }
     await withHome(project.home, () => examine({ ...quiet, checks: [look] }))
@@ -65,11 +66,18 @@ describe('an examination', () => {
 
 describe('the reason', () => {
   test('escapes hostile text, and ends with whether pen run works', () => {
-    const text = doctorText([ok('a', 'x\u001b[2J'), weak('b', 'y', 'w\nz', 'c')], true, plain)
+    const text = doctorText(
+      [
+        { id: 'a', ...ok('x\u001b[2J') },
+        { id: 'b', ...weak('y', 'w\nz', 'c') },
+      ],
+      true,
+      plain,
+    )
     expect(text).toBe(
       'ok     a: x\\u001b[2J\nweak   b: y\n       w\\u000az\n       fix: c\n\npen run works here: 1 ok, 1 weak, 0 failed',
     )
-    expect(doctorText([fails('a', 'x')], false, plain)).toContain('pen run does not work here')
+    expect(doctorText([{ id: 'a', ...fails('x') }], false, plain)).toContain('pen run does not work here')
   })
 
   test('of a failed run is its error, or its last line', () => {
@@ -108,16 +116,15 @@ test('a door is ok only with a DNS answer, a 403 and an audit record', () => {
 test('limits are weak when memory, processors or processes are only watched', () => {
   const files = { files: 'kernel', disk: 'watchdog', output: 'watchdog', wall: 'watchdog' } as const
   const held = { memory: 'kernel', cpus: 'kernel', pids: 'kernel', ...files } as const
-  expect(describeLimits({ how: 'cgroup-v2', holds: held }).status).toBe('ok')
-  const watched = describeLimits({ how: 'watchdog', holds: { ...held, memory: 'watchdog' } })
+  expect(describeLimits('cgroup-v2', held).status).toBe('ok')
+  const watched = describeLimits('watchdog', { ...held, memory: 'watchdog' })
   expect([watched.status, watched.what.includes('pen checks memory')]).toEqual(['weak', true])
 })
 
-test('an old kernel is weak, another system fails, and Landlock may be absent', async () => {
-  const statusOf = async (found: Promise<readonly { status: string }[]>) => (await found)[0]?.status
-  expect(await statusOf(checkKernel(undefined, '6.1.0', 'linux'))).toBe('ok')
-  expect(await statusOf(checkKernel(undefined, '5.10.0-30', 'linux'))).toBe('weak')
-  expect(await statusOf(checkKernel(undefined, '23.1', 'darwin'))).toBe('fails')
-  expect(await statusOf(checkLandlock(undefined, 0))).toBe('weak')
-  expect(await statusOf(checkLandlock(undefined, 3))).toBe('ok')
+test('an old kernel is weak, another system fails, and Landlock may be absent', () => {
+  expect(checkKernel('6.1.0', 'linux').status).toBe('ok')
+  expect(checkKernel('5.10.0-30', 'linux').status).toBe('weak')
+  expect(checkKernel('23.1', 'darwin').status).toBe('fails')
+  expect(checkLandlock(0).status).toBe('weak')
+  expect(checkLandlock(3).status).toBe('ok')
 })

@@ -1,5 +1,23 @@
-/** The result of one check. */
+/** A check of the doctor: its input and its result. */
+import { existsSync, readFileSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
+import { capture } from '../base/spawn.ts'
+import type { Project } from '../config/project.ts'
+import type { Distribution } from './distribution.ts'
+
+/** The input of every check. */
+export interface Machine {
+  readonly distribution: Distribution
+  /** Undefined if the current directory cannot be a project; `misplaced` is the error. */
+  readonly project: Project | undefined
+  readonly misplaced: unknown
+  /** `~/.pen`, if it exists or not. */
+  readonly state: string
+  readonly home: string
+  /** A temporary directory for the checks; undefined if none could be created. */
+  readonly scratch: string | undefined
+  readonly env: Readonly<Record<string, string | undefined>>
+}
 
 /** `fails`: `pen run` does not work. `weak`: it works with reduced protection. */
 export type Status = 'ok' | 'weak' | 'fails'
@@ -15,18 +33,23 @@ export interface Finding {
   readonly fix?: string | undefined
 }
 
-export const ok = (id: string, what: string, why?: string): Finding => ({ id, status: 'ok', what, why })
+/** A finding with the id of its check, unless it has its own. */
+export type Result = Omit<Finding, 'id'> & Partial<Pick<Finding, 'id'>>
 
-export const weak = (id: string, what: string, why?: string, fix?: string): Finding => ({
-  id,
-  status: 'weak',
-  what,
-  why,
-  fix,
-})
+export type Results = Result | readonly Result[]
 
-export const fails = (id: string, what: string, why?: string, fix?: string): Finding => ({
-  id,
+export interface Check {
+  readonly id: string
+  /** For progress lines. */
+  readonly name: string
+  readonly run: (machine: Machine) => Results | Promise<Results>
+}
+
+export const ok = (what: string, why?: string): Result => ({ status: 'ok', what, why })
+
+export const weak = (what: string, why?: string, fix?: string): Result => ({ status: 'weak', what, why, fix })
+
+export const fails = (what: string, why?: string, fix?: string): Result => ({
   status: 'fails',
   what,
   why,
@@ -35,6 +58,15 @@ export const fails = (id: string, what: string, why?: string, fix?: string): Fin
 
 /** The last line of a tool's output, where most tools print the reason. */
 export const lastLine = (text: string): string => text.trim().split('\n').at(-1)?.trim() ?? ''
+
+/** Runs a program of the host. Undefined if it succeeds, else the reason. */
+export async function failureOf(
+  argv: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<string | undefined> {
+  const { code, stderr } = await capture(argv, { env, timeoutMs: 8000, cwd: '/' })
+  return code === 0 ? undefined : lastLine(stderr) || `exit ${code}`
+}
 
 /** The reason of a failure in one line. */
 export function messageOf(error: unknown): string {
@@ -45,3 +77,15 @@ export function messageOf(error: unknown): string {
 
 export const hintOf = (error: unknown): string | undefined =>
   error instanceof PenError ? error.hint : undefined
+
+/** Empty if the file cannot be read. */
+export function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** Container engines create these files. */
+export const isInContainer = (): boolean => existsSync('/.dockerenv') || existsSync('/run/.containerenv')

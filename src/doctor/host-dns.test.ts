@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { question, readReply } from './dns-question.ts'
-import { judgeServers, nameServers } from './host-dns.ts'
-import { socketsAt } from './port-owners.ts'
+import { judgeServers, nameServers, question, readReply, socketsAt } from './host-dns.ts'
 
 describe('name servers', () => {
   test('are the addresses of resolv.conf, three at most, this machine when there are none', () => {
@@ -36,13 +34,13 @@ describe('a reply', () => {
   }
 
   test('gives its address', () => {
-    expect(readReply(answer([198, 18, 0, 1]), asked)).toEqual({ answered: true, address: '198.18.0.1' })
+    expect(readReply(answer([198, 18, 0, 1]), asked)).toEqual({ address: '198.18.0.1' })
   })
 
   test('without an address is still an answer', () => {
     const none = Buffer.from(asked)
     none.writeUInt16BE(0x8183, 2)
-    expect(readReply(none, asked)).toEqual({ answered: true, address: undefined })
+    expect(readReply(none, asked)).toEqual({ address: undefined })
   })
 
   test('to another query, a query, or a truncated one is no reply', () => {

@@ -1,7 +1,7 @@
 /** `pen __knock`: connects from inside the network namespace of a door, as a program in a sandbox would. */
 import { writeSync } from 'node:fs'
 import { connect } from 'node:net'
-import { askServer } from './dns-question.ts'
+import { askServer } from './host-dns.ts'
 
 export const KNOCK_MODE = '__knock'
 /** A reserved name. The door refuses it without a lookup. */
@@ -17,8 +17,7 @@ export interface KnockResult {
 const TIME_LIMIT_MS = 3000
 
 export async function knock(): Promise<number> {
-  const reply = await askServer('127.0.0.1', KNOCK_NAME, TIME_LIMIT_MS)
-  const address = reply.answered ? reply.address : undefined
+  const address = (await askServer('127.0.0.1', KNOCK_NAME, TIME_LIMIT_MS))?.address
   const result: KnockResult = { address, response: address === undefined ? '' : await dial(address) }
   writeSync(1, JSON.stringify(result))
   return 0

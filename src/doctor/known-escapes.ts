@@ -2,7 +2,11 @@
  * Known sandbox escapes of these programs, and the fixed versions. This is a small dated table of important updates, not
  * a scanner. Distributions may fix a version without changing its number.
  */
-import { compareVersions, parseVersion } from './version.ts'
+import { type EngineName, findEngine } from '../backend/container/engine/engine.ts'
+import { engineFacts } from '../backend/container/engine/engine-facts.ts'
+import { runtimeFor } from '../backend/container/engine/runtimes.ts'
+import { findTool } from '../base/find-tool.ts'
+import { askVersion, compareVersions, findVersion } from './version.ts'
 
 export const TABLE_DATE = '2026-11-15'
 
@@ -76,22 +80,44 @@ export function escapesOf(program: string, version: string, isSetuid = false): K
   )
 }
 
-/** One line per vulnerable program, for `pen status`. */
-export const riskOf = (programs: readonly { readonly name: string; readonly version: string }[]): string[] =>
+/** For `pen status`. An engine that does not answer is no risk, because no container runs on it. */
+export async function engineRisks(
+  name: EngineName,
+  isolation: string,
+  cacheDir: string,
+): Promise<readonly string[]> {
+  try {
+    const engine = findEngine(name)
+    if (engine === undefined) return []
+    const facts = await engineFacts(engine, cacheDir)
+    const runtime = runtimeFor(isolation, facts, cacheDir)
+    const program = findTool(runtime)
+    return riskOf([
+      { name, version: findVersion(facts.version) },
+      { name: runtime, version: program === undefined ? undefined : await askVersion(program) },
+    ])
+  } catch {
+    return []
+  }
+}
+
+/** One line per vulnerable program. */
+export const riskOf = (
+  programs: readonly { readonly name: string; readonly version: string | undefined }[],
+): string[] =>
   programs.flatMap(({ name, version }) => {
-    const escapes = version === '' ? [] : escapesOf(name, version)
+    const escapes = version === undefined ? [] : escapesOf(name, version)
     return escapes.length === 0 ? [] : [`${name} ${version}: ${describeEscapes(escapes)}`]
   })
 
-function isFixed(text: string, fixedVersions: readonly string[]): boolean {
-  const version = parseVersion(text)
+function isFixed(version: string, fixedVersions: readonly string[]): boolean {
   const last = fixedVersions.at(-1)
-  if (last === undefined || compareVersions(version, parseVersion(last)) >= 0) return true
+  if (last === undefined || compareVersions(version, last) >= 0) return true
   // An older release line with its own fix has the same first two numbers and at least the third.
-  return fixedVersions.some(one => {
-    const fixed = parseVersion(one)
-    return version[0] === fixed[0] && version[1] === fixed[1] && compareVersions(version, fixed) >= 0
-  })
+  const lineOf = (one: string): string => one.split('.', 2).join('.')
+  return fixedVersions.some(
+    fixed => lineOf(fixed) === lineOf(version) && compareVersions(version, fixed) >= 0,
+  )
 }
 
 export const describeEscapes = (escapes: readonly KnownEscape[]): string =>

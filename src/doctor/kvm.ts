@@ -1,13 +1,11 @@
 /** Checks KVM by running a tiny guest. pen uses no virtual machines yet, so a failure is only weak. */
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { ownProgram } from '../base/own-program.ts'
 import { capture } from '../base/spawn.ts'
 import type { Distribution } from './distribution.ts'
-import { type Finding, ok, weak } from './finding.ts'
+import { isInContainer, type Machine, ok, type Result, textOf, weak } from './finding.ts'
 import { GUEST_MODE, KVM, type Trial } from './guest.ts'
-import { isInContainer, type Machine } from './machine.ts'
 
-const ID = 'kvm'
 const UNUSED = 'only virtual machines need KVM, and pen uses none yet'
 const TIME_LIMIT_MS = 5000
 /** A broken kernel may not even release the killed process. pen stops waiting after this time. */
@@ -24,43 +22,33 @@ export interface HostFacts {
   readonly uid: number | undefined
 }
 
-export async function checkKvm({ distribution }: Machine): Promise<readonly Finding[]> {
-  return [judgeKvm(await trial(), hostFacts(), distribution)]
-}
+export const checkKvm = async ({ distribution }: Machine): Promise<Result> =>
+  judgeKvm(await trial(), hostFacts(), distribution)
 
 async function trial(): Promise<Trial | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>(resolve => {
-    timer = setTimeout(resolve, GIVE_UP_MS, undefined)
-  })
   const child = capture([...ownProgram(), GUEST_MODE], {
     env: {},
     timeoutMs: TIME_LIMIT_MS,
     maxOutput: 4096,
     cwd: '/',
   }).then(({ code, stdout }) => (code === 0 ? (JSON.parse(stdout) as Trial) : undefined))
-  try {
-    return await Promise.race([child, late])
-  } finally {
-    clearTimeout(timer)
-  }
+  return await Promise.race([child, Bun.sleep(GIVE_UP_MS).then(() => undefined)])
 }
 
 /** `tried` is undefined if the process was killed or did not end. */
-export function judgeKvm(tried: Trial | undefined, around: HostFacts, system: Distribution): Finding {
-  if (tried?.at === 'ran') return ok(ID, 'KVM ran a guest', UNUSED)
+export function judgeKvm(tried: Trial | undefined, around: HostFacts, system: Distribution): Result {
+  if (tried?.at === 'ran') return ok('KVM ran a guest', UNUSED)
   if (tried?.at === 'processor' && tried.errno === undefined)
-    return ok(ID, 'KVM creates virtual machines', `running one is not checked on ${around.arch}; ${UNUSED}`)
+    return ok('KVM creates virtual machines', `running one is not checked on ${around.arch}; ${UNUSED}`)
   const { what, fix } = trouble(tried, around, system)
-  return weak(ID, what, UNUSED, fix)
+  return weak(what, UNUSED, fix)
 }
 
-interface Trouble {
-  readonly what: string
-  readonly fix: string
-}
-
-function trouble(tried: Trial | undefined, around: HostFacts, system: Distribution): Trouble {
+function trouble(
+  tried: Trial | undefined,
+  around: HostFacts,
+  system: Distribution,
+): { readonly what: string; readonly fix: string } {
   if (tried?.at === 'open') {
     if (tried.errno === 'EACCES' || tried.errno === 'EPERM')
       return { what: `no permission to open ${KVM}`, fix: letIn(around, system) }
@@ -112,7 +100,7 @@ const runThem = ({ features }: HostFacts): string =>
 function hostFacts(): HostFacts {
   return {
     arch: process.arch,
-    features: new Set(/^flags\s*:(.*)$/m.exec(read('/proc/cpuinfo'))?.[1]?.split(' ')),
+    features: new Set(/^flags\s*:(.*)$/m.exec(textOf('/proc/cpuinfo'))?.[1]?.split(' ')),
     isContainer: isInContainer(),
     group: groupOf(KVM),
     uid: process.getuid?.(),
@@ -124,13 +112,5 @@ function groupOf(device: string): string | undefined {
   const found = statSync(device, { throwIfNoEntry: false })
   if (found === undefined || found.gid === 0 || (found.mode & 0o060) !== 0o060) return undefined
   const line = new RegExp(`^([a-z_][a-z0-9_-]*):[^:]*:${found.gid}:`, 'm')
-  return line.exec(read('/etc/group'))?.[1]
-}
-
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'latin1')
-  } catch {
-    return ''
-  }
+  return line.exec(textOf('/etc/group'))?.[1]
 }

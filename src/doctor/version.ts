@@ -1,19 +1,16 @@
 /** Finds and compares the versions that tools print. */
 import { capture } from '../base/spawn.ts'
 
-export type Version = readonly number[]
-
 /** The first version in a text such as `podman version 4.3.1`, `nftables v1.0.6 (Lester Gooch #5)` or `1.1.5+ds1`. */
 export function findVersion(text: string): string | undefined {
   return /(?:^|[^0-9.])(\d+(?:\.\d+)+)/.exec(text)?.[1]
 }
 
-export const parseVersion = (text: string): Version => text.split('.').map(Number)
-
 /** Negative if `a` is older. Missing numbers are 0. */
-export function compareVersions(a: Version, b: Version): number {
-  for (let i = 0; i < Math.max(a.length, b.length); i++) {
-    const difference = (a[i] ?? 0) - (b[i] ?? 0)
+export function compareVersions(a: string, b: string): number {
+  const [left, right] = [a.split('.'), b.split('.')]
+  for (let i = 0; i < Math.max(left.length, right.length); i++) {
+    const difference = Number(left[i] ?? 0) - Number(right[i] ?? 0)
     if (difference !== 0) return difference
   }
   return 0

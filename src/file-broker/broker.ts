@@ -35,11 +35,6 @@ interface ActiveRequest {
   readonly check: () => void
 }
 
-type Lookup = { readonly check: () => void; readonly rule: string } & (
-  | { readonly operation: Operation; readonly refusal: undefined }
-  | { readonly operation: undefined; readonly refusal: Refusal }
-)
-
 /** Operations that get a record when they end. */
 const TRANSFERS: ReadonlySet<PathRequest['op']> = new Set<PathRequest['op']>(['read', 'write'])
 
@@ -108,19 +103,27 @@ export class Broker {
         // The start is recorded. A missing end record has no effect.
       }
     }
-    const lookup = this.#lookUp(request)
-    if (lookup.refusal?.isDenial === true) {
-      const { reason, message: why, fix, rule, from } = lookup.refusal
-      this.#record({ kind: 'broker-denied', ...about, reason, why, fix, rule, from })
-      throw lookup.refusal
-    }
-    const entry: ActiveRequest = { exchange, check: lookup.check }
+    let access: Access | undefined
+    let found: Operation | Refusal
     try {
-      this.#record({ kind: 'broker-allowed', ...about, rule: lookup.rule })
-      if (lookup.refusal !== undefined) throw lookup.refusal
+      access = this.#access(request)
+      if (this.#active.size >= this.limits.maxRequests) throw new Refusal('busy')
+      found = prepare(request, access)
+    } catch (error) {
+      found = refusalOf(error)
+    }
+    if (found instanceof Refusal && found.isDenial) {
+      const { reason, message: why, fix, rule, from } = found
+      this.#record({ kind: 'broker-denied', ...about, reason, why, fix, rule, from })
+      throw found
+    }
+    const entry: ActiveRequest = { exchange, check: () => access?.check() }
+    try {
+      this.#record({ kind: 'broker-allowed', ...about, rule: access?.grant.path ?? '' })
+      if (found instanceof Refusal) throw found
       this.#active.add(entry)
       this.#tick()
-      await lookup.operation.run(exchange)
+      await found.run(exchange)
       if (TRANSFERS.has(request.op)) ended('done')
     } catch (error) {
       const refusal = refusalOf(error)
@@ -128,20 +131,7 @@ export class Broker {
       throw refusal
     } finally {
       this.#active.delete(entry)
-      lookup.operation?.close()
-    }
-  }
-
-  #lookUp(request: PathRequest): Lookup {
-    let access: Access | undefined
-    try {
-      access = this.#access(request)
-      if (this.#active.size >= this.limits.maxRequests) throw new Refusal('busy')
-      const operation = prepare(request, access)
-      return { operation, refusal: undefined, check: access.check, rule: access.grant.path }
-    } catch (error) {
-      const rule = access?.grant.path ?? ''
-      return { operation: undefined, refusal: refusalOf(error), check: () => undefined, rule }
+      if (!(found instanceof Refusal)) found.close()
     }
   }
 

@@ -26,21 +26,13 @@ export class Exchange {
   #isComplete: boolean = false
   #end: Refusal | undefined
   #wake: () => void = () => undefined
-  #movedAt = performance.now()
-  #bytes = 0
+  /** When bytes or credit last moved. */
+  movedAt = performance.now()
+  /** Bytes of file content, in either direction. */
+  bytes = 0
 
   constructor(peer: Peer) {
     this.#peer = peer
-  }
-
-  /** When bytes or credit last moved. */
-  get movedAt(): number {
-    return this.#movedAt
-  }
-
-  /** Bytes of file content, in either direction. */
-  get bytes(): number {
-    return this.#bytes
   }
 
   // Called by the connection.
@@ -56,7 +48,7 @@ export class Exchange {
     // Single bytes would take a hundred times the memory of the window.
     if (last !== undefined && last.length + bytes.length <= SMALL)
       this.#incoming[this.#incoming.length - 1] = Buffer.concat([last, bytes])
-    else this.#incoming.push(bytes.slice())
+    else this.#incoming.push(bytes)
     this.#moved()
   }
 
@@ -88,8 +80,8 @@ export class Exchange {
   sendData(bytes: Uint8Array): void {
     this.#credit.spend(bytes.length)
     this.#peer.send({ kind: 'data', bytes })
-    this.#bytes += bytes.length
-    this.#movedAt = performance.now()
+    this.bytes += bytes.length
+    this.movedAt = performance.now()
   }
 
   /** The next piece. Undefined when the client has sent everything. */
@@ -100,13 +92,13 @@ export class Exchange {
 
   /** The bytes are written. Lets the client send as many more. */
   used(bytes: number): void {
-    this.#bytes += bytes
+    this.bytes += bytes
     const granted = this.#allowance.use(bytes)
     if (granted > 0) this.#peer.send({ kind: 'window', bytes: granted })
   }
 
   #moved(): void {
-    this.#movedAt = performance.now()
+    this.movedAt = performance.now()
     this.#wake()
   }
 

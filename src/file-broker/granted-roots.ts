@@ -3,8 +3,8 @@
  * descriptor stays open, so that its inode number is not reused. Every access checks that the path still leads to it.
  */
 import { closeSync } from 'node:fs'
-import { identityOf, openBeneath, openCanonical } from '../base/beneath/open-beneath.ts'
-import { type DirectoryIdentity, type FileGrant, grantCommand, rootOf } from '../policy/files/decide-grant.ts'
+import { isAt, openBeneath, openCanonical } from '../base/beneath/open-beneath.ts'
+import { type FileGrant, grantCommand, rootOf } from '../policy/files/decide-grant.ts'
 import { Refusal } from './refusal.ts'
 
 export class GrantedRoots {
@@ -31,7 +31,7 @@ export class GrantedRoots {
     const now = openCanonical(rootOf(grant))
     let isKept = false
     try {
-      if (!isSame(identityOf(now), grant.root)) throw replaced(grant)
+      if (!isAt(now, grant.root)) throw replaced(grant)
       const key = keyOf(grant)
       const known = this.#open.get(key)
       if (known !== undefined) return known
@@ -48,5 +48,3 @@ const replaced = ({ path, write }: FileGrant): Refusal =>
   new Refusal('replaced', { fix: grantCommand(path, write ? 'write' : 'read') })
 
 const keyOf = (grant: FileGrant): string => `${grant.root.dev}:${grant.root.ino} ${rootOf(grant)}`
-
-const isSame = (a: DirectoryIdentity, b: DirectoryIdentity): boolean => a.dev === b.dev && a.ino === b.ino

@@ -27,12 +27,8 @@ export const REFUSALS = {
 
 export type RefusalReason = keyof typeof REFUSALS
 
-/** Reasons that count as a denial: those of the policy, and those that a hostile sandbox can cause. */
-const DENIALS: ReadonlySet<RefusalReason | GrantDenial> = new Set<RefusalReason | GrantDenial>([
-  'not-granted',
-  'denied-by-rule',
-  'read-only',
-  'protected',
+/** Reasons that count as a denial, beside those of the policy: a hostile sandbox can cause them. */
+const DENIALS: ReadonlySet<string> = new Set<RefusalReason>([
   'expired',
   'bad-path',
   'link',
@@ -66,7 +62,7 @@ export class Refusal extends Error {
 
   /** A denial, not a missing file or an error of the host. */
   get isDenial(): boolean {
-    return DENIALS.has(this.reason)
+    return !(this.reason in REFUSALS) || DENIALS.has(this.reason)
   }
 }
 

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { O_PATH } from '../base/kernel/file.ts'
+import { O_PATH } from '../base/kernel/descriptor.ts'
 import { directoryNames } from './stat-and-list.ts'
 
 function inDirectory(work: (dir: string, names: () => ReturnType<typeof directoryNames>) => void): void {

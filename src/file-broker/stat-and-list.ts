@@ -56,18 +56,15 @@ export function prepareList(access: Access, from: number): Operation {
   }
 }
 
-interface Names {
-  readonly names: readonly { readonly name: string; readonly kind: EntryKind }[]
-  readonly truncated: boolean
-}
-
 /** Reads a few entries at a time, so that large listings wait in the rate limit and do not block the supervisor. */
-async function namesIn(fd: number, access: Access, exchange: Exchange): Promise<Names> {
+async function namesIn(fd: number, access: Access, exchange: Exchange) {
   const { path, limits } = access
   const names: { name: string; kind: EntryKind }[] = []
   let read = 0
+  let truncated = false
   for (const { name, kind } of directoryNames(fd)) {
-    if (read === limits.maxNames) return { names: inOrder(names), truncated: true }
+    truncated = read === limits.maxNames
+    if (truncated) break
     if (read++ % limits.namesPerTurn === 0) {
       await access.turn()
       access.check()
@@ -77,11 +74,9 @@ async function namesIn(fd: number, access: Access, exchange: Exchange): Promise<
     if (name === undefined || !isPlainName(name) || !access.mayList(`${path}/${name}`)) continue
     names.push({ name, kind })
   }
-  return { names: inOrder(names), truncated: false }
-}
-
-const inOrder = <T extends { readonly name: string }>(names: T[]): T[] =>
   names.sort((a, b) => (a.name < b.name ? -1 : 1))
+  return { names, truncated }
+}
 
 interface DirectoryName {
   /** Undefined for a non-UTF-8 name. */

@@ -16,9 +16,9 @@ import {
   write,
 } from 'node:fs'
 import { promisify } from 'node:util'
-import { identityOf } from '../base/beneath/open-beneath.ts'
+import { isAt } from '../base/beneath/open-beneath.ts'
 import { errnoOf } from '../base/error.ts'
-import { nameFile } from '../base/kernel/file.ts'
+import { nameFile } from '../base/kernel/descriptor.ts'
 import type { Exchange } from './exchange.ts'
 import type { Access, Operation } from './operation.ts'
 import { Refusal } from './refusal.ts'
@@ -111,9 +111,7 @@ function replaceable({ open, path }: Access): Stats | undefined {
 function requireSameDirectory({ access, dir, above }: WriteTarget): void {
   const now = access.open(above)
   try {
-    const a = identityOf(now)
-    const b = identityOf(dir)
-    if (a.dev !== b.dev || a.ino !== b.ino) throw new Refusal('changed')
+    if (!isAt(now, fstatSync(dir, { bigint: true }))) throw new Refusal('changed')
   } finally {
     closeSync(now)
   }

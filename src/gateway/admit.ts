@@ -3,32 +3,25 @@
  * dials nothing and looks up no name. The answer is a policy change, which no program in a sandbox can make.
  */
 
-import { type Allowed, decideConnection } from '../policy/network/decide-connection.ts'
+import { allowedBy, decideConnection, exactRule } from '../policy/network/decide-connection.ts'
 import { type DenialReason, type Denied, denyByRule } from '../policy/network/denial.ts'
 import { waitsForAnswer } from '../policy/network/holdable.ts'
-import { type AllowRule, type DenyRule, printRule } from '../policy/network/net-rule.ts'
-import { allowedBy, exactRule, findOnce } from '../policy/network/once-rules.ts'
+import { type DenyRule, printRule } from '../policy/network/net-rule.ts'
+import { findOnce } from '../policy/network/once-rules.ts'
 import type { Sourced } from '../policy/source.ts'
 import type { GatewayContext } from './gateway-context.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
-import { auditTarget, type Endpoint } from './route.ts'
+import { type Admitted, auditTarget, type Endpoint } from './route.ts'
 import type { ByteStream } from './stream/byte-stream.ts'
 
 export type Admission =
-  | {
-      readonly kind: 'allowed'
-      readonly allowed: Allowed
-      /** The grant that this connection consumed. */
-      readonly once: Sourced<AllowRule> | undefined
-      /** The number of the connection in the audit, if it was held. */
-      readonly number: number | undefined
-    }
+  | ({ readonly kind: 'allowed' } & Admitted)
   | { readonly kind: 'denied'; readonly refusal: Refusal; readonly number: number | undefined }
   /** The audit could not be written. */
   | { readonly kind: 'unrecorded' }
 
 type Judgement =
-  | { readonly kind: 'allowed'; readonly allowed: Allowed; readonly once: Sourced<AllowRule> | undefined }
+  | ({ readonly kind: 'allowed' } & Omit<Admitted, 'number'>)
   | { readonly kind: 'denied' | 'undecided'; readonly denied: Denied }
 
 /** Only these denials are final. */
@@ -50,32 +43,39 @@ export async function admit(
   client: ByteStream,
   endpoint: Endpoint,
 ): Promise<Admission> {
-  let held: { readonly number: number; readonly until: number; readonly ms: number } | undefined
+  const ms = shared.network().hold
+  let held: { readonly number: number; readonly until: number } | undefined
   for (;;) {
     const judged = judge(shared, endpoint, rule => shared.claim(rule))
     if (judged.kind === 'allowed') return { ...judged, number: held?.number }
     const denied = (refusal: Refusal): Admission => ({ kind: 'denied', refusal, number: held?.number })
     if (judged.kind === 'denied') return denied(refusalOf(judged.denied))
-    const target = printRule(exactRule(endpoint.to, endpoint.port))
+    const target = targetOf(endpoint)
     if (held === undefined) {
-      if (!shared.holds.hasRoom(target)) return denied(tooMany(judged.denied))
+      if (!shared.holds.hasRoom(target))
+        return denied(
+          heldDenial(judged.denied, 'too-many-held', 'too many connections already wait for an answer'),
+        )
       // Each hold writes two records, so holds share the rate limit of denials.
       if (!shared.mayDeny()) return denied(refusalOf(judged.denied))
-      const ms = shared.network().hold
-      held = { number: shared.nextNumber(), until: performance.now() + ms, ms }
-      const until = new Date(Date.now() + ms).toISOString()
-      if (
-        !shared.record({ kind: 'connection-held', connection: held.number, ...auditTarget(endpoint), until })
-      )
-        return { kind: 'unrecorded' }
+      const number = recordHeld(shared, endpoint, ms)
+      if (number === undefined) return { kind: 'unrecorded' }
+      held = { number, until: performance.now() + ms }
     }
     const end = await shared.holds.wait(client, target, held.until)
-    if (end === 'timeout') return denied(notAnswered(judged.denied, held.ms))
-    if (end === 'closed') return denied(hungUp(judged.denied))
+    if (end === 'timeout') {
+      const within = `no one answered within ${Math.round(ms / 100) / 10} s`
+      return denied(heldDenial(judged.denied, 'not-answered', within))
+    }
+    if (end === 'closed')
+      return denied(
+        heldDenial(judged.denied, 'hung-up', 'the program closed the connection before an answer came'),
+      )
   }
 }
 
-function judge(
+/** `take` consumes a rule for one connection. It returns false when another connection has it. */
+export function judge(
   shared: GatewayContext,
   { to, port }: Endpoint,
   take: (rule: Sourced<DenyRule>) => boolean,
@@ -102,20 +102,19 @@ function judge(
   return { kind: isHeld ? 'undecided' : 'denied', denied: verdict }
 }
 
-const notAnswered = (denied: Denied, ms: number): Refusal => ({
+/** The rule that would decide on this endpoint. Held connections are counted by it. */
+export const targetOf = ({ to, port }: Endpoint): string => printRule(exactRule(to, port))
+
+const heldDenial = (denied: Denied, reason: Refusal['reason'], end: string): Refusal => ({
   ...refusalOf(denied),
-  reason: 'not-answered',
-  why: `${denied.why}, and no one answered within ${Math.round(ms / 100) / 10} s`,
+  reason,
+  why: `${denied.why}, and ${end}`,
 })
 
-const hungUp = (denied: Denied): Refusal => ({
-  ...refusalOf(denied),
-  reason: 'hung-up',
-  why: `${denied.why}, and the program closed the connection before an answer came`,
-})
-
-const tooMany = (denied: Denied): Refusal => ({
-  ...refusalOf(denied),
-  reason: 'too-many-held',
-  why: `${denied.why}, and too many connections already wait for an answer`,
-})
+/** Records that an answer is awaited, and returns its number. Undefined when the audit could not be written. */
+export function recordHeld(shared: GatewayContext, endpoint: Endpoint, ms: number): number | undefined {
+  const connection = shared.nextNumber()
+  const until = new Date(Date.now() + ms).toISOString()
+  const isRecorded = shared.record({ kind: 'connection-held', connection, ...auditTarget(endpoint), until })
+  return isRecorded ? connection : undefined
+}

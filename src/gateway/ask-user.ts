@@ -3,10 +3,7 @@
  * question. It is recorded and answered like a held connection, and changes nothing by itself.
  */
 
-import { decideConnection } from '../policy/network/decide-connection.ts'
-import { waitsForAnswer } from '../policy/network/holdable.ts'
-import { printRule } from '../policy/network/net-rule.ts'
-import { exactRule, findOnce } from '../policy/network/once-rules.ts'
+import { judge, recordHeld, targetOf } from './admit.ts'
 import type { GatewayContext } from './gateway-context.ts'
 import { refusalOf } from './refusal.ts'
 import { auditTarget, type Endpoint } from './route.ts'
@@ -36,48 +33,33 @@ export async function askUser(
   { ms, isGone }: AskOptions,
 ): Promise<UserAnswer> {
   const began = performance.now()
-  let shown: Shown | undefined
+  let close: ((ms: number) => void) | undefined
   for (;;) {
-    const judged = judge(shared, endpoint)
-    const isLate = performance.now() - began >= ms || isGone()
-    if (judged.allowed || isLate) {
-      if (shown !== undefined) close(shared, endpoint, shown, Math.round(performance.now() - began))
-      return { ...judged, shown: shown !== undefined }
+    const judged = judge(shared, endpoint, () => true)
+    const allowed = judged.kind === 'allowed'
+    if (allowed || performance.now() - began >= ms || isGone()) {
+      close?.(Math.round(performance.now() - began))
+      const { reason, why, fix } = allowed ? NO_REFUSAL : refusalOf(judged.denied)
+      return { allowed, shown: close !== undefined, reason, why, fix }
     }
-    if (shown === undefined && judged.canBeAsked) shown = show(shared, endpoint, ms)
+    if (judged.kind === 'undecided') close ??= show(shared, endpoint, ms)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
 }
 
-function judge(shared: GatewayContext, { to, port }: Endpoint) {
-  const network = shared.network()
-  const verdict = decideConnection(network.index, to, port)
-  const once = findOnce(network.once.allow, to, port, id => shared.spent.has(id))
-  if (verdict.ok || (once !== undefined && verdict.reason !== 'denied-by-rule'))
-    return { allowed: true, reason: null, why: null, fix: null, canBeAsked: false }
-  const { reason, why } = refusalOf(verdict)
-  const canBeAsked = waitsForAnswer(network, verdict, to, port)
-  return { allowed: false, reason, why, fix: verdict.fix, canBeAsked }
-}
+const NO_REFUSAL = { reason: null, why: null, fix: null }
 
-interface Shown {
-  readonly number: number
-  readonly leave: () => void
-}
-
-/** Undefined when too many questions wait already, or the audit cannot be written. */
-function show(shared: GatewayContext, endpoint: Endpoint, ms: number): Shown | undefined {
-  const target = printRule(exactRule(endpoint.to, endpoint.port))
+/** Returns a function that records the end of the question. Undefined when too many wait, or the audit cannot be written. */
+function show(shared: GatewayContext, endpoint: Endpoint, ms: number): ((ms: number) => void) | undefined {
+  const target = targetOf(endpoint)
   if (!shared.holds.hasRoom(target) || !shared.mayDeny()) return undefined
-  const number = shared.nextNumber()
-  const until = new Date(Date.now() + ms).toISOString()
-  const event = { kind: 'connection-held', connection: number, ...auditTarget(endpoint), until } as const
-  return shared.record(event) ? { number, leave: shared.holds.occupy(target) } : undefined
-}
-
-/** Records the end of the question. Nothing was dialled. */
-function close(shared: GatewayContext, endpoint: Endpoint, { number, leave }: Shown, ms: number): void {
-  leave()
-  const none = { bytesUp: 0, bytesDown: 0, ms, reason: 'asked' }
-  shared.record({ kind: 'connection-closed', connection: number, ...auditTarget(endpoint), ...none })
+  const connection = recordHeld(shared, endpoint, ms)
+  if (connection === undefined) return undefined
+  const leave = shared.holds.enter(target)
+  return ms => {
+    leave()
+    // Nothing was dialled.
+    const none = { bytesUp: 0, bytesDown: 0, ms, reason: 'asked' }
+    shared.record({ kind: 'connection-closed', connection, ...auditTarget(endpoint), ...none })
+  }
 }

@@ -4,7 +4,7 @@
  * A silent client may wait for the server to speak first, so the gateway dials for it and passes server bytes at once.
  */
 import { plainDenial } from './admit.ts'
-import { classifyFirstBytes, type FirstBytes, startsLikeText } from './first-bytes.ts'
+import { classifyFirstBytes, startsLikeText } from './first-bytes.ts'
 import { NOT_PROXY } from './http/judge.ts'
 import { serveHttp } from './http/serve.ts'
 import { OpaqueGate } from './opaque-gate.ts'
@@ -18,10 +18,7 @@ import { type HelloReading, readClientHello } from './tls/client-hello.ts'
 import { watchForSecondHello } from './tls/hello-gate.ts'
 import { checkServerName } from './tls/server-name.ts'
 
-export async function serveConnection(
-  session: Session,
-  { to, via, secret }: Pick<Accepted, 'to' | 'via' | 'secret'>,
-): Promise<void> {
+export async function serveConnection(session: Session, { to, via, secret }: Accepted): Promise<void> {
   if (secret !== undefined && !(await authenticate(session, secret))) return
   if (via === 'proxy') return serveProxy(session)
   const name = session.shared.names.nameOf(to.address)
@@ -47,7 +44,12 @@ async function serveProxy(session: Session): Promise<void> {
 async function serveByFirstBytes(session: Session, endpoint: Endpoint): Promise<void> {
   const { client } = session
   if (client.held.length === 0 && !(await waitWithServer(session, endpoint))) return
-  const first = await decideFirstBytes(session)
+  const decided = (held: Buffer) => {
+    const first = classifyFirstBytes(held)
+    return first.kind === 'more' ? undefined : first
+  }
+  const first =
+    (await client.readUntil(decided, session.shared.limits.headMs)) ?? classifyFirstBytes(client.held)
   switch (first.kind) {
     case 'http':
       if (session.hasServerSpoken)
@@ -66,15 +68,6 @@ async function serveByFirstBytes(session: Session, endpoint: Endpoint): Promise<
       if (client.closed) return session.end('client')
       if (client.ended && first.likely === 'opaque') return serveOpaque(session, endpoint)
       return refuseBytes(session, endpoint, first.likely, 'its first bytes are not complete')
-  }
-}
-
-async function decideFirstBytes({ client, shared }: Session): Promise<FirstBytes> {
-  for (let end: number | undefined; ; ) {
-    const first = classifyFirstBytes(client.held)
-    if (first.kind !== 'more') return first
-    end ??= performance.now() + shared.limits.headMs
-    if (!(await client.more(end - performance.now()))) return first
   }
 }
 
@@ -121,7 +114,7 @@ async function serveTls(session: Session, endpoint: Endpoint): Promise<void> {
       judged: first.kind === 'hello' ? first.length : 0,
       refuses: second => {
         const again = judge(second)
-        if (again !== undefined) void cut(session, endpoint, 'tls', again.refusal, again.raw)
+        if (again !== undefined) void refuse(session, endpoint, 'tls', again.refusal, again.raw)
         return again !== undefined
       },
     }),
@@ -135,18 +128,21 @@ async function serveOpaque(session: Session, endpoint: Endpoint): Promise<void> 
   const why = gate.check()
   if (why !== undefined) return refuseBytes(session, endpoint, 'http', why)
   await tunnel(session, endpoint, 'opaque', upstream =>
-    gate.watch(upstream, found => void cut(session, endpoint, 'http', badBytes(found))),
+    gate.watch(upstream, found => void refuse(session, endpoint, 'http', badBytes(found))),
   )
 }
 
 async function readHello({ client, shared }: Session): Promise<Exclude<HelloReading, { kind: 'more' }>> {
-  const end = performance.now() + shared.limits.headMs
-  for (;;) {
-    const reading = readClientHello(client.held, shared.limits.maxHello)
+  const { headMs, maxHello } = shared.limits
+  let need = 0
+  const read = await client.readUntil(held => {
+    if (held.length < need) return undefined
+    const reading = readClientHello(held, maxHello)
     if (reading.kind !== 'more') return reading
-    while (client.held.length < reading.need)
-      if (!(await client.more(end - performance.now()))) return { kind: 'bad', why: 'it is not complete' }
-  }
+    need = reading.need
+    return undefined
+  }, headMs)
+  return read ?? { kind: 'bad', why: 'it is not complete' }
 }
 
 const badHello = (why: string): Refusal => ({
@@ -184,20 +180,7 @@ const refuseBytes = (
 ): Promise<void> =>
   refuse(session, endpoint, protocol === 'http' ? httpReply(session.client.held) : protocol, badBytes(why))
 
-/** Refuses in the middle of a tunnel. The close of the upstream must not close the client before it gets the reply. */
-function cut(
-  session: Session,
-  endpoint: Endpoint,
-  protocol: ReplyProtocol,
-  refusal: Refusal,
-  raw?: string,
-): Promise<void> {
-  const upstream = session.route?.upstream
-  if (upstream !== undefined) upstream.onClose = undefined
-  return refuse(session, endpoint, protocol, refusal, raw)
-}
-
-/** Drops a dialled upstream before it replies to the client. Both records carry the same connection number. */
+/** Drops a dialled upstream, also in the middle of a tunnel. Both records carry the same connection number. */
 async function refuse(
   session: Session,
   endpoint: Endpoint,
@@ -206,13 +189,12 @@ async function refuse(
   raw?: string,
 ): Promise<void> {
   const { route } = session
-  route?.upstream?.unpipe()
+  if (route?.upstream !== undefined) {
+    route.upstream.unpipe()
+    // The close of the upstream must not close the client before it gets the reply.
+    route.upstream.onClose = undefined
+  }
   route?.end('policy')
   session.route = undefined
-  await session.refuse(
-    refusal,
-    endpoint,
-    protocol,
-    route === undefined ? { raw } : { raw, number: route.number },
-  )
+  await session.refuse(refusal, endpoint, protocol, { raw, number: route?.number })
 }

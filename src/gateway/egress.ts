@@ -1,34 +1,20 @@
 /** The way out of a sandbox: a door in its namespace, and a DNS stub and the gateway behind it. */
 import type { AuditSink } from '../audit/event.ts'
-import { isIPv6 } from '../policy/network/address.ts'
+import { type Address, isIPv6 } from '../policy/network/address.ts'
 import type { Host } from '../policy/network/host.ts'
 import type { NetworkIndex } from '../policy/network/network.ts'
+import type { Port } from '../policy/network/port.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import type { AskOptions, UserAnswer } from './ask-user.ts'
 import { NameTable } from './dns/names.ts'
 import { DnsStub } from './dns/stub.ts'
-import { Gateway, type GatewayStats } from './gateway.ts'
+import { Gateway } from './gateway.ts'
+import type { GatewayStats } from './gateway-context.ts'
 import type { Door } from './netns/door.ts'
 import { MAX_REFUSED } from './netns/rules.ts'
 import type { Endpoint } from './route.ts'
 
-export interface Egress {
-  readonly door: Door
-  /** Applies a new policy atomically. Ends the connections that it does not allow and returns their number. */
-  change(network: NetworkPolicy): number
-  /** Starts to accept. Until then connections of the sandbox wait in the kernel. */
-  serve(): Promise<void>
-  /** Whether connections are accepted now. */
-  isServing(): boolean
-  stats(): GatewayStats
-  /** Asks the user about a host that no connection waits for. */
-  ask(endpoint: Endpoint, options: AskOptions): Promise<UserAnswer>
-  /** Writes every refused datagram that is not recorded yet to the audit. */
-  recordRefused(): Promise<void>
-  /** Every program has ended. Waits a moment until the last bytes are sent. */
-  finish(): Promise<void>
-  close(): Promise<void>
-}
+export type Egress = ReturnType<typeof connectGateway>
 
 /** The kernel refuses datagrams without an event, so the gateway polls for them. */
 const REFUSED_MS = 1000
@@ -40,7 +26,7 @@ export function connectGateway(
   audit: AuditSink,
   /** Consumes a grant for one connection. Without this function there are no such grants. */
   useUp: (grant: string) => boolean = () => false,
-): Egress {
+) {
   let current = network
   const names = new NameTable({ isReserved: name => hasRule(current.index, name) })
   const dns = new DnsStub({ names, audit })
@@ -69,40 +55,42 @@ export function connectGateway(
 
   return {
     door,
-    change: changed => {
+    /** Applies a new policy atomically. Ends the connections that it does not allow and returns their number. */
+    change: (changed: NetworkPolicy): number => {
       current = changed
       return gateway.policyChanged()
     },
-    serve: async () => {
+    /** Starts to accept. Until then connections of the sandbox wait in the kernel. */
+    serve: async (): Promise<void> => {
       // A failed attempt is retried at the next tick, and a last time when the run ends.
       polling = setInterval(() => void recordRefused().catch(() => undefined), REFUSED_MS)
       polling.unref()
+      const { address, port, secret } = door.proxy
+      const proxy = { to: { address: address as Address, port: port as Port }, via: 'proxy', secret } as const
       await door.serve({
         dialled: (socket, to) => gateway.accept({ socket, to, via: 'transparent' }),
-        proxied: socket =>
-          gateway.accept({
-            socket,
-            to: { address: door.proxy.address as never, port: door.proxy.port as never },
-            via: 'proxy',
-            secret: door.proxy.secret,
-          }),
+        proxied: socket => gateway.accept({ socket, ...proxy }),
         queryStream: socket => dns.serveTcp(socket),
         queries: socket => dns.serveUdp(socket),
         rejected: why => gateway.rejected(why),
       })
       isServing = true
     },
-    isServing: () => isServing,
-    stats: () => gateway.stats(),
-    ask: (endpoint, options) => gateway.ask(endpoint, options),
+    /** Whether connections are accepted now. */
+    isServing: (): boolean => isServing,
+    stats: (): GatewayStats => gateway.stats(),
+    /** Asks the user about a host that no connection waits for. */
+    ask: (endpoint: Endpoint, options: AskOptions): Promise<UserAnswer> => gateway.ask(endpoint, options),
+    /** Writes every refused datagram that is not recorded yet to the audit. */
     recordRefused,
-    finish: () => gateway.finish(FLUSH_MS),
-    close: async () => {
+    /** Every program has ended. Waits a moment until the last bytes are sent. */
+    finish: (): Promise<void> => gateway.finish(FLUSH_MS),
+    close: async (): Promise<void> => {
       clearInterval(polling)
       isServing = false
+      door.close()
       dns.close()
       await gateway.close()
-      door.close()
     },
   }
 }

@@ -145,7 +145,7 @@ export const startsLikeText = (bytes: Uint8Array): boolean =>
   isBlank(bytes[0] ?? 0) || isTokenByte(bytes[0] ?? 0)
 
 /** RFC 9110, `tchar`. */
-export function isTokenByte(byte: number): boolean {
+function isTokenByte(byte: number): boolean {
   return TOKEN[byte] === 1
 }
 

@@ -1,76 +1,75 @@
 /** State that all connections of one sandbox share. */
 import type { AuditEventInput, AuditSink } from '../audit/event.ts'
 import { TokenBucket } from '../base/token-bucket.ts'
-import type { Address } from '../policy/network/address.ts'
-import type { Host } from '../policy/network/host.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import type { Sourced } from '../policy/source.ts'
-import type { Dialer } from './dial/dial.ts'
+import { type Connect, Dialer } from './dial/dial.ts'
+import { HostResolver, type Resolver } from './dial/resolve.ts'
+import { connectTcp } from './dial/tcp-connect.ts'
+import type { NameTable } from './dns/names.ts'
 import { Holds } from './holds.ts'
-import type { GatewayLimits } from './limits.ts'
+import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
 import { BufferBudget } from './stream/buffer-budget.ts'
 
-/** Maps a synthetic address back to its name. The gateway needs no more of the name table. */
-export interface NameSource {
-  nameOf(address: Address): Host | undefined
+export interface GatewayOptions {
+  /** The current policy. The gateway reads it at every decision, so a change takes effect at once and as a whole. */
+  readonly network: () => NetworkPolicy
+  readonly names: Pick<NameTable, 'nameOf'>
+  readonly audit: AuditSink
+  readonly limits?: Partial<GatewayLimits>
+  readonly resolver?: Resolver
+  /** Consumes a grant for one connection. True for exactly one caller. */
+  readonly useUp?: (grant: string) => boolean
+  /** Dials a checked address. Tests pass a function that dials a server of their own. */
+  readonly connect?: Connect
 }
 
-export interface GatewayStats {
+const UNRECORDED = 'connections rejected without a record'
+
+const newStats = () => ({
   /** Connections of the sandbox that are open now. */
-  open: number
-  undecided: number
-  accepted: number
-  allowed: number
-  denied: number
-  failed: number
+  open: 0,
+  undecided: 0,
+  accepted: 0,
+  allowed: 0,
+  denied: 0,
+  failed: 0,
   /** Closed without being served, because a limit was reached. */
-  limited: number
-  bytesUp: number
-  bytesDown: number
-}
+  limited: 0,
+  bytesUp: 0,
+  bytesDown: 0,
+})
+
+export type GatewayStats = ReturnType<typeof newStats>
 
 export class GatewayContext {
-  readonly stats: GatewayStats = {
-    open: 0,
-    undecided: 0,
-    accepted: 0,
-    allowed: 0,
-    denied: 0,
-    failed: 0,
-    limited: 0,
-    bytesUp: 0,
-    bytesDown: 0,
-  }
+  readonly stats = newStats()
   readonly network: () => NetworkPolicy
-  readonly names: NameSource
+  readonly names: Pick<NameTable, 'nameOf'>
   readonly limits: GatewayLimits
+  readonly resolver: Resolver
   readonly dialer: Dialer
   readonly buffers: BufferBudget
   readonly holds: Holds
   /** Consumed grants for one connection, by this or another sandbox. */
   readonly spent = new Set<string>()
-  readonly #audit: AuditSink
-  readonly #useUp: (grant: string) => boolean
+  readonly #options: GatewayOptions
   readonly #denials: TokenBucket
   readonly #rejected = new Map<string, number>()
   #lastNumber = 0
 
-  constructor(
-    network: () => NetworkPolicy,
-    names: NameSource,
-    limits: GatewayLimits,
-    dialer: Dialer,
-    audit: AuditSink,
-    useUp: (grant: string) => boolean,
-  ) {
+  constructor(options: GatewayOptions) {
+    const { network, names, connect = connectTcp } = options
+    const limits = { ...DEFAULT_LIMITS, ...options.limits }
+    const resolver = options.resolver ?? new HostResolver({ timeoutMs: limits.lookupMs })
     this.network = network
     this.names = names
     this.limits = limits
-    this.dialer = dialer
+    this.resolver = resolver
     this.buffers = new BufferBudget(limits.maxBuffered)
+    this.dialer = new Dialer({ network, resolver, limits, connect, buffers: this.buffers })
     this.holds = new Holds(limits)
-    this.#audit = audit
-    this.#useUp = useUp
+    this.#options = options
     this.#denials = new TokenBucket(limits.denialBurst, limits.denialsPerSecond)
   }
 
@@ -79,7 +78,7 @@ export class GatewayContext {
     const grant = source.temporary?.once
     if (grant === undefined || this.spent.has(grant)) return false
     this.spent.add(grant)
-    return this.#useUp(grant)
+    return this.#options.useUp?.(grant) ?? false
   }
 
   nextNumber(): number {
@@ -89,7 +88,7 @@ export class GatewayContext {
   /** False when the record could not be written. Then the caller must not act. */
   record(event: AuditEventInput): boolean {
     try {
-      this.#audit.record(event)
+      this.#options.audit.record(event)
       return true
     } catch {
       return false
@@ -111,14 +110,7 @@ export class GatewayContext {
   /** Writes one record per limit for the connections rejected since the last call. */
   recordRejected(): void {
     for (const [limit, count] of this.#rejected)
-      if (
-        this.record({
-          kind: 'limit-hit',
-          limit,
-          value: String(count),
-          reason: 'connections rejected without a record',
-        })
-      )
+      if (this.record({ kind: 'limit-hit', limit, value: String(count), reason: UNRECORDED }))
         this.#rejected.delete(limit)
   }
 }

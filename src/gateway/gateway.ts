@@ -1,33 +1,10 @@
 /** The only way out of a sandbox. The gateway judges and records every connection before it dials. */
-import type { AuditSink } from '../audit/event.ts'
-import type { NetworkPolicy } from '../policy/policy.ts'
 import { type AskOptions, askUser, type UserAnswer } from './ask-user.ts'
 import { serveConnection } from './connection.ts'
-import { type Connect, Dialer } from './dial/dial.ts'
-import { HostResolver, type Resolver } from './dial/resolve.ts'
-import { connectTcp } from './dial/tcp-connect.ts'
-import { GatewayContext, type GatewayStats, type NameSource } from './gateway-context.ts'
-import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
+import { GatewayContext, type GatewayOptions, type GatewayStats } from './gateway-context.ts'
+import type { GatewayLimits } from './limits.ts'
 import type { Endpoint } from './route.ts'
 import { type Accepted, Session } from './session.ts'
-
-export type { Resolver } from './dial/resolve.ts'
-export type { GatewayStats, NameSource } from './gateway-context.ts'
-export type { GatewayLimits } from './limits.ts'
-export type { Accepted } from './session.ts'
-
-export interface GatewayOptions {
-  /** The current policy. The gateway reads it at every decision, so a change takes effect at once and as a whole. */
-  readonly network: () => NetworkPolicy
-  readonly names: NameSource
-  readonly audit: AuditSink
-  readonly limits?: Partial<GatewayLimits>
-  readonly resolver?: Resolver
-  /** Consumes a grant for one connection. True for exactly one caller. */
-  readonly useUp?: (grant: string) => boolean
-  /** Dials a checked address. Tests pass a function that dials a server of their own. */
-  readonly connect?: Connect
-}
 
 const SWEEP_MS = 1000
 const POLL_MS = 2
@@ -36,23 +13,15 @@ const nextTurn = (): Promise<void> => new Promise(resolve => setImmediate(resolv
 
 export class Gateway {
   readonly #shared: GatewayContext
-  readonly #resolver: Resolver
   readonly #sessions = new Set<Session>()
   readonly #sweeper: ReturnType<typeof setInterval>
   #isClosed: boolean = false
   #onEmpty: (() => void) | undefined
 
-  constructor({ network, names, audit, limits: overrides, resolver, connect, useUp }: GatewayOptions) {
-    const limits = { ...DEFAULT_LIMITS, ...overrides }
-    this.#resolver = resolver ?? new HostResolver({ timeoutMs: limits.lookupMs })
-    const dialer = new Dialer({
-      network,
-      resolver: this.#resolver,
-      limits,
-      connect: connect ?? connectTcp,
-    })
-    this.#shared = new GatewayContext(network, names, limits, dialer, audit, useUp ?? (() => false))
-    this.#sweeper = setInterval(() => this.#sweep(), Math.min(SWEEP_MS, limits.halfClosedMs))
+  constructor(options: GatewayOptions) {
+    this.#shared = new GatewayContext(options)
+    const everyMs = Math.min(SWEEP_MS, this.#shared.limits.halfClosedMs)
+    this.#sweeper = setInterval(() => this.#sweep(), everyMs)
     this.#sweeper.unref()
   }
 
@@ -83,7 +52,7 @@ export class Gateway {
 
   /** Ends connections that the new policy does not allow, and returns their number. Held connections are judged again. */
   policyChanged(): number {
-    this.#resolver.forget?.()
+    this.#shared.resolver.forget?.()
     const policy = this.#shared.network()
     let ended = 0
     for (const session of this.#sessions) {

@@ -3,7 +3,7 @@ import { type Client, eventually } from '../../test/gateway/client.ts'
 import { clientHello } from '../../test/gateway/hello.ts'
 import { echo } from '../../test/gateway/recorder.ts'
 import { policyOf, World, type WorldOptions } from '../../test/gateway/world.ts'
-import { toMillis } from '../base/quantity.ts'
+import { parseMillis } from '../base/quantity.ts'
 import { parseHost } from '../policy/network/host.ts'
 import type { OnceRules } from '../policy/network/once-rules.ts'
 import { parsePort } from '../policy/network/port.ts'
@@ -16,7 +16,7 @@ let world: World
 afterEach(() => world.close())
 
 const holding = (options: WorldOptions = {}, extra: Partial<NetworkPolicy> = {}): NetworkPolicy =>
-  policyOf(options, { ask: 'hold', hold: toMillis(5000), ...extra })
+  policyOf(options, { ask: 'hold', hold: parseMillis('5s'), ...extra })
 
 async function start(options: WorldOptions = {}, extra: Partial<NetworkPolicy> = {}): Promise<void> {
   world = await World.start(options)
@@ -123,7 +123,7 @@ describe('P11 a held connection is refused in its own protocol, with the reason'
   })
 
   test('when no answer comes in time', async () => {
-    await start({}, { hold: toMillis(80) })
+    await start({}, { hold: parseMillis('80ms') })
     const client = await world.byName('evil.test', 80)
     await hears(client.send(GET), 'x-pen-denied: not-answered')
     expect(client.text).toContain('no one answered within 0.1 s')

@@ -8,16 +8,16 @@ import type { ByteStream } from './stream/byte-stream.ts'
 /** `changed`: the policy changed and may decide now. `closed`: the program closed the connection. */
 export type HoldEnd = 'changed' | 'timeout' | 'closed'
 
-interface HeldConnection {
+interface Waiting {
   readonly client: ByteStream
-  readonly target: string
   isWoken: boolean
 }
 
 export class Holds {
   readonly #limits: Pick<GatewayLimits, 'maxHolding' | 'maxHoldingAlike'>
-  readonly #waiting = new Set<HeldConnection>()
-  readonly #questions = new Set<{ readonly target: string }>()
+  readonly #entered = new Set<{ readonly target: string }>()
+  /** The held connections of these, in the order of their arrival. */
+  readonly #waiting = new Set<Waiting>()
 
   constructor(limits: Pick<GatewayLimits, 'maxHolding' | 'maxHoldingAlike'>) {
     this.#limits = limits
@@ -28,21 +28,21 @@ export class Holds {
   }
 
   hasRoom(target: string): boolean {
-    const all = [...this.#waiting, ...this.#questions]
-    const alike = all.filter(other => other.target === target)
-    return all.length < this.#limits.maxHolding && alike.length < this.#limits.maxHoldingAlike
+    const alike = [...this.#entered].filter(other => other.target === target)
+    return this.#entered.size < this.#limits.maxHolding && alike.length < this.#limits.maxHoldingAlike
   }
 
-  /** A question without a connection takes the same room as one, until the returned function is called. */
-  occupy(target: string): () => void {
-    const question = { target }
-    this.#questions.add(question)
-    return () => void this.#questions.delete(question)
+  /** Takes the room of one connection, until the returned function is called. A question without a connection does so too. */
+  enter(target: string): () => void {
+    const entry = { target }
+    this.#entered.add(entry)
+    return () => void this.#entered.delete(entry)
   }
 
   /** `until` is a time of `performance.now()`. A half-closed client counts as closed. */
   async wait(client: ByteStream, target: string, until: number): Promise<HoldEnd> {
-    const waiting: HeldConnection = { client, target, isWoken: false }
+    const waiting: Waiting = { client, isWoken: false }
+    const leave = this.enter(target)
     this.#waiting.add(waiting)
     try {
       for (;;) {
@@ -53,11 +53,11 @@ export class Holds {
         await client.more(left)
       }
     } finally {
+      leave()
       this.#waiting.delete(waiting)
     }
   }
 
-  /** Wakes them in the order of their arrival. */
   wake(): void {
     for (const waiting of this.#waiting) {
       waiting.isWoken = true

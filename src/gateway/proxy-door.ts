@@ -3,49 +3,35 @@
  * Programs that ignore the proxy variables bypass it; the user accepted that gap. The proxy dies with this process.
  */
 import { randomBytes } from 'node:crypto'
-import { listenLoopback } from './dial/tcp-connect.ts'
-import type { Door, DoorHandlers } from './netns/door.ts'
+import { close } from '../base/kernel/descriptor.ts'
+import { AF } from '../base/kernel/socket.ts'
+import { boundToLoopback, listenTcp, portOf } from './dial/tcp-connect.ts'
+import type { Door } from './netns/door.ts'
 import { PROXY_USER } from './proxy-secret.ts'
-import type { TcpSocket } from './stream/tcp-socket.ts'
+import { atMost } from './stream/connection-limits.ts'
 
 /** Each connection may cost two descriptors. Connections without the secret count too. */
 const MOST_CONNECTIONS = 2048
-/** No command runs before the gateway serves, so few connections can wait. */
-const MOST_WAITING = 16
-
 export async function openProxyDoor(): Promise<Door> {
-  const secret = randomBytes(24).toString('hex')
-  const waiting: TcpSocket[] = []
-  let handlers: DoorHandlers | undefined
-  let open = 0
-  const accept = (socket: TcpSocket): void => {
-    if (open >= MOST_CONNECTIONS || (handlers === undefined && waiting.length >= MOST_WAITING)) {
-      socket.reset()
-      handlers?.rejected?.('connections')
-      return
-    }
-    open += 1
-    socket.onClosed = () => {
-      open -= 1
-    }
-    if (handlers === undefined) waiting.push(socket)
-    else handlers.proxied(socket)
-  }
-  const listener = listenLoopback(accept)
+  const fd = boundToLoopback(AF.inet, 0)
+  let stop = (): void => close(fd)
   return {
     recordsRefusals: true,
     ipv6: false,
-    proxy: { address: '127.0.0.1', port: listener.port, secret },
+    proxy: { address: '127.0.0.1', port: portOf(fd), secret: randomBytes(24).toString('hex') },
     wrap: [],
     within: start => start(),
     enter: argv => [...argv],
-    serve: async given => {
-      handlers = given
-      for (const socket of waiting.splice(0)) given.proxied(socket)
+    serve: async ({ proxied, rejected }) => {
+      const accept = atMost(MOST_CONNECTIONS, () => rejected?.('connections'))
+      stop = listenTcp(fd, accept(proxied)).stop
     },
     refusedDatagrams: async () => [],
     settle: async () => undefined,
-    close: () => listener.stop(),
+    close: () => {
+      stop()
+      stop = () => undefined
+    },
   }
 }
 

@@ -3,7 +3,7 @@
  * 407, which says nothing about the policy or the request. Such connections are only counted, so that another user
  * cannot fill the audit.
  */
-import { findHeadEnd, valuesOf } from './http/field.ts'
+import { awaitHeadEnd, valuesOf } from './http/field.ts'
 import { readRequestHead } from './http/head.ts'
 import type { Session } from './session.ts'
 
@@ -32,19 +32,12 @@ export async function authenticate(session: Session, secret: string): Promise<bo
 
 async function sendsSecret({ client, shared }: Session, secret: string): Promise<boolean> {
   const { limits } = shared
-  const deadline = performance.now() + AUTH_MS
-  for (let scanned = 0; ; ) {
-    const end = findHeadEnd(client.held, scanned, limits.maxRequestHead)
-    if (end.kind === 'bad') return false
-    if (end.kind === 'end') {
-      const head = readRequestHead(client.held.subarray(0, end.end), limits)
-      if (head.kind !== 'request') return false
-      const values = valuesOf(head.fields, 'proxy-authorization')
-      return values.length === 1 && isSame(values[0] ?? '', credentials(secret))
-    }
-    scanned = end.scanned
-    if (!(await client.more(deadline - performance.now()))) return false
-  }
+  const end = await awaitHeadEnd(client, limits.maxRequestHead, AUTH_MS)
+  if (end?.kind !== 'end') return false
+  const head = readRequestHead(client.held.subarray(0, end.end), limits)
+  if (head.kind !== 'request') return false
+  const values = valuesOf(head.fields, 'proxy-authorization')
+  return values.length === 1 && isSame(values[0] ?? '', credentials(secret))
 }
 
 const credentials = (secret: string): string =>

@@ -12,7 +12,7 @@ import { Cancellation, type DialFailure } from './dial/dial-result.ts'
 import type { GatewayContext } from './gateway-context.ts'
 import { sameDestination } from './http/target.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
-import { ByteStream } from './stream/byte-stream.ts'
+import type { ByteStream } from './stream/byte-stream.ts'
 
 export interface Endpoint {
   readonly to: Destination
@@ -21,12 +21,12 @@ export interface Endpoint {
 
 export type EndReason = 'client' | 'upstream' | 'idle' | 'policy' | 'limit' | 'error'
 
-export type RouteFailure = { readonly kind: 'denied'; readonly refusal: Refusal } | DialFailure
-
+/** The policy allows the connection. */
 export interface Admitted {
   readonly allowed: Allowed
-  /** The grant that this route consumed. It is valid for this route only. */
+  /** The grant that this connection consumed. It is valid for this connection only. */
   readonly once: Sourced<AllowRule> | undefined
+  /** The number of the connection in the audit, if it was held. */
   readonly number: number | undefined
 }
 
@@ -88,18 +88,18 @@ export class Route {
   }
 
   /** Returns the upstream, or the reason for its absence. Records a failure; the caller records a denial. */
-  async dial(): Promise<ByteStream | RouteFailure> {
+  async dial(): Promise<ByteStream | { readonly kind: 'denied'; readonly refusal: Refusal } | DialFailure> {
     const judgedBy = this.#shared.network()
     const result = await this.#shared.dialer.dial(this.#allowed.dial, this.#cancellation, network =>
       this.#indexOf(network),
     )
     if (this.#isOver) {
-      if (result.kind === 'connected') result.socket.destroy()
+      if (result.kind === 'connected') result.stream.socket.destroy()
       return { kind: 'failed', reason: 'given-up', why: 'the gateway closed the connection' }
     }
     if (result.kind === 'connected') {
       this.#address = result.address
-      this.#upstream = new ByteStream(result.socket, this.#shared.buffers)
+      this.#upstream = result.stream
       const current = this.#shared.network()
       const denied = current === judgedBy ? undefined : this.#denialBy(current)
       if (denied === undefined) return this.#upstream
@@ -118,39 +118,31 @@ export class Route {
 
   /** Records that an allowed connection failed. */
   fail(reason: string, why: string): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#count()
+    const about = this.#finish()
+    if (about === undefined) return
     this.#shared.stats.failed++
-    const { number: connection, endpoint } = this
-    const ms = Math.round(performance.now() - this.#since)
-    this.#shared.record({
-      kind: 'connection-failed',
-      connection,
-      ...auditTarget(endpoint, this.#address),
-      reason,
-      why,
-      ms,
-    })
+    this.#shared.record({ kind: 'connection-failed', ...about, reason, why })
     this.#upstream?.reset()
   }
 
   end(reason: EndReason): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#count()
+    const about = this.#finish()
+    if (about === undefined) return
     this.#cancellation.cancel()
-    this.#shared.record({
-      kind: 'connection-closed',
-      connection: this.number,
-      ...auditTarget(this.endpoint, this.#address),
-      bytesUp: this.#upstream?.sent ?? 0,
-      bytesDown: this.#upstream?.received ?? 0,
-      ms: Math.round(performance.now() - this.#since),
-      reason,
-    })
+    const { sent: bytesUp = 0, received: bytesDown = 0 } = this.#upstream ?? {}
+    this.#shared.record({ kind: 'connection-closed', ...about, bytesUp, bytesDown, reason })
     if (reason === 'client' || reason === 'upstream') this.#upstream?.socket.destroy()
     else this.#upstream?.reset()
+  }
+
+  /** Returns what the last record says in every case. Undefined when it is written already. */
+  #finish() {
+    if (this.#isOver) return undefined
+    this.#isOver = true
+    this.#shared.stats.bytesUp += this.#upstream?.sent ?? 0
+    this.#shared.stats.bytesDown += this.#upstream?.received ?? 0
+    const ms = Math.round(performance.now() - this.#since)
+    return { connection: this.number, ...auditTarget(this.endpoint, this.#address), ms }
   }
 
   isAllowedBy(policy: NetworkPolicy): boolean {
@@ -171,11 +163,6 @@ export class Route {
     if (this.#once === undefined) return network.index
     if (this.#widened?.network !== network) this.#widened = { network, index: withGrant(network, this.#once) }
     return this.#widened.index
-  }
-
-  #count(): void {
-    this.#shared.stats.bytesUp += this.#upstream?.sent ?? 0
-    this.#shared.stats.bytesDown += this.#upstream?.received ?? 0
   }
 }
 

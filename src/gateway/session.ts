@@ -32,13 +32,6 @@ export interface Accepted {
 /** The protocol of a reply to the client. */
 export type ReplyProtocol = 'http' | 'http-head' | 'tls' | 'opaque'
 
-/** One reply in each protocol. */
-interface Answer {
-  readonly page: string
-  readonly alert: Buffer
-  readonly line: string
-}
-
 export class Session {
   readonly client: ByteStream
   readonly shared: GatewayContext
@@ -48,7 +41,6 @@ export class Session {
   /** Server bytes have reached the client, so a reply of the gateway would corrupt the stream. */
   hasServerSpoken: boolean = false
   #isUndecided: boolean = true
-  #isOver: boolean = false
 
   constructor(shared: GatewayContext, { socket, to }: Pick<Accepted, 'socket' | 'to'>, onOver: () => void) {
     this.shared = shared
@@ -60,7 +52,6 @@ export class Session {
     this.client.onClose = () => {
       shared.stats.open--
       this.decided()
-      this.#isOver = true
       // Cancels a dial that has no client any more. A tunnel closes its other end itself.
       if (this.route !== undefined && !this.isTunnel) this.route.end('client')
       onOver()
@@ -69,10 +60,6 @@ export class Session {
 
   /** In a tunnel each end closes the other. */
   isTunnel: boolean = false
-
-  get isOver(): boolean {
-    return this.#isOver
-  }
 
   get lastActive(): number {
     return Math.max(this.client.lastActive, this.route?.upstream?.lastActive ?? 0)
@@ -124,11 +111,7 @@ export class Session {
       return undefined
     }
     const spoken = protocol ?? (await this.#detectProtocol())
-    this.#reply(spoken, {
-      page: failurePage(result, spoken !== 'http-head'),
-      alert: INTERNAL_ERROR,
-      line: failureLine(result),
-    })
+    this.#reply(spoken, failurePage(result, spoken !== 'http-head'), INTERNAL_ERROR, failureLine(result))
     return undefined
   }
 
@@ -144,26 +127,15 @@ export class Session {
     // A connection that has a record also gets a last one, beyond any rate limit.
     if (number === undefined && !shared.mayDeny()) return this.client.reset()
     const { reason, why, rule, from, fix } = refusal
-    shared.record({
-      kind: 'connection-denied',
-      connection: number ?? shared.nextNumber(),
-      ...auditTarget(about ?? this.dialled),
-      raw,
-      reason,
-      why,
-      rule,
-      from,
-      fix,
-    })
+    const connection = number ?? shared.nextNumber()
+    const target = auditTarget(about ?? this.dialled)
+    shared.record({ kind: 'connection-denied', connection, ...target, raw, reason, why, rule, from, fix })
     const spoken = protocol ?? (await this.#detectProtocol())
-    this.#reply(spoken, {
-      page: denialPage(refusal, spoken !== 'http-head'),
-      alert: ACCESS_DENIED,
-      line: denialLine(refusal),
-    })
+    this.#reply(spoken, denialPage(refusal, spoken !== 'http-head'), ACCESS_DENIED, denialLine(refusal))
   }
 
-  #reply(protocol: ReplyProtocol, { page, alert, line }: Answer): void {
+  /** The same reply for HTTP, TLS and SSH. */
+  #reply(protocol: ReplyProtocol, page: string, alert: Buffer, line: string): void {
     this.decided()
     const { client } = this
     const { lingerMs } = this.shared.limits

@@ -1,10 +1,10 @@
 /** What a guest process does to itself before it starts or becomes another program. */
 import { ptr } from 'bun:ffi'
-import { O_CLOEXEC } from '../base/kernel/descriptor.ts'
+import { PenError } from '../base/error.ts'
+import { AT_FDCWD, O_CLOEXEC } from '../base/kernel/descriptor.ts'
 import { restoreSignal } from '../base/kernel/process.ts'
 import { cString, tryCall } from '../base/kernel/system-call.ts'
 
-const AT_FDCWD = -100
 const SMALL = 16_384
 
 /** Reads the first 16 KiB of a kernel file. Without node:fs, which would delay the start of the exec daemon. */
@@ -36,4 +36,11 @@ export function become(file: string, argv: readonly string[], env: readonly stri
   const args = list(1, argv.length)
   const vars = list(1 + argv.length, env.length)
   return -tryCall('execve', texts[0] ?? Buffer.alloc(1), args, vars)
+}
+
+/** The result of a call without which the sandbox must not start. Throws when the call failed. */
+export function required(why: string, call: string, result: number, hint?: string): number {
+  if (result >= 0) return result
+  const what = `${why}: ${call} failed with errno ${-result}`
+  throw new PenError('BACKEND', { what, ...(hint !== undefined && { hint }) })
 }

@@ -2,11 +2,10 @@
  * Limits the processes of a sandbox by the pids controller of its own kernel. Only gVisor needs this: the host's kernel
  * counts gVisor's threads, not the processes inside. gVisor does not enforce RLIMIT_NPROC.
  */
-import { PenError } from '../base/error.ts'
+import { AT_FDCWD } from '../base/kernel/descriptor.ts'
 import { cString, tryCall } from '../base/kernel/system-call.ts'
-import { readSmallFile } from './become.ts'
+import { readSmallFile, required } from './become.ts'
 
-const AT_FDCWD = -100
 const O_WRONLY_CLOEXEC = 0o2000001
 /** In scratch of the sandbox. It belongs to root, so no command can enter or write it. */
 const PLACE = '/run/pen.processes'
@@ -28,12 +27,11 @@ export function boundProcesses(processes: number): void {
 export const isFull = (): boolean => read('pids.current') >= read('pids.max')
 
 /** By system calls: gVisor's cgroup files do not support `statx`, which node:fs uses. */
-const makeDirectory = (path: string): void =>
+const makeDirectory = (path: string): number =>
   check('mkdir', tryCall('mkdirat', AT_FDCWD, cString(path), 0o700))
 
 function write(file: string, value: number): void {
-  const fd = tryCall('openat', AT_FDCWD, cString(`${BOUNDED}/${file}`), O_WRONLY_CLOEXEC)
-  check(file, fd)
+  const fd = check(file, tryCall('openat', AT_FDCWD, cString(`${BOUNDED}/${file}`), O_WRONLY_CLOEXEC))
   const bytes = new TextEncoder().encode(String(value))
   check(file, tryCall('write', fd, bytes, bytes.length))
   tryCall('close', fd)
@@ -41,10 +39,10 @@ function write(file: string, value: number): void {
 
 const read = (file: string): number => Number.parseInt(readSmallFile(`${BOUNDED}/${file}`), 10)
 
-function check(what: string, result: number): void {
-  if (result < 0)
-    throw new PenError('BACKEND', {
-      what: `gVisor could not limit the number of processes: ${what} failed with errno ${-result}`,
-      hint: 'use runsc of December 2022 or newer, or isolation "container"',
-    })
-}
+const check = (call: string, result: number): number =>
+  required(
+    'gVisor could not limit the number of processes',
+    call,
+    result,
+    'use runsc of December 2022 or newer, or isolation "container"',
+  )

@@ -55,24 +55,15 @@ export class BrokerClient {
   }
 
   async grants(): Promise<readonly GrantedPlace[]> {
-    this.#ask({ op: 'grants' })
-    const reply = await this.#expect('granted')
-    await this.#expect('done')
-    return reply.places
+    return (await this.#answer({ op: 'grants' }, 'granted')).places
   }
 
   async stat(path: string): Promise<FileFacts> {
-    this.#ask({ op: 'stat', path })
-    const reply = await this.#expect('facts')
-    await this.#expect('done')
-    return reply.facts
+    return (await this.#answer({ op: 'stat', path }, 'facts')).facts
   }
 
   async list(path: string, from: number): Promise<DirectoryPage> {
-    this.#ask({ op: 'list', path, from })
-    const reply = await this.#expect('page')
-    await this.#expect('done')
-    return reply.page
+    return (await this.#answer({ op: 'list', path, from }, 'page')).page
   }
 
   /** Calls `begin` with the file's facts. The function that it returns receives the data, in order, and is awaited. */
@@ -147,6 +138,13 @@ export class BrokerClient {
     const channel = ++this.#channel
     this.#socket.write(encodeRequest({ kind: 'request', channel, request }))
     return channel
+  }
+
+  async #answer<K extends Reply['kind']>(request: FileRequest, kind: K) {
+    this.#ask(request)
+    const reply = await this.#expect(kind)
+    await this.#expect('done')
+    return reply
   }
 
   async #next(): Promise<Reply> {

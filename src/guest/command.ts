@@ -2,8 +2,9 @@
 import { closeSync } from 'node:fs'
 import { signal as sendSignal } from '../base/kernel/end-processes.ts'
 import { tryCall } from '../base/kernel/system-call.ts'
-import type { Report, Stream } from '../protocol/exec-messages.ts'
+import { encodeReport, type Report, type Stream } from '../protocol/exec-messages.ts'
 import { MAX_PAYLOAD } from '../protocol/frame.ts'
+import type { Outbox } from '../protocol/outbox.ts'
 import { Allowance, Credit } from '../protocol/window.ts'
 import type { Started } from './start-command.ts'
 
@@ -19,17 +20,10 @@ const END_OF_INPUT = Uint8Array.of(4)
  */
 const SILENCE_MS = 100
 
-/** How commands send reports to the supervisor. */
-export interface ReportSender {
-  say(report: Report): void
-  /** Undefined when there is room now. */
-  room(): Promise<void> | undefined
-}
-
 export class Command {
   readonly #channel: number
   readonly #started: Started
-  readonly #sender: ReportSender
+  readonly #outbox: Outbox
   readonly #credit = { stdout: new Credit(), stderr: new Credit() }
   readonly #allowance = new Allowance()
   readonly #readers: { cancel(): Promise<void> }[] = []
@@ -41,10 +35,10 @@ export class Command {
   #held = 0
   #endReported: boolean = false
 
-  constructor(channel: number, started: Started, sender: ReportSender) {
+  constructor(channel: number, started: Started, outbox: Outbox) {
     this.#channel = channel
     this.#started = started
-    this.#sender = sender
+    this.#outbox = outbox
   }
 
   get pid(): number {
@@ -62,7 +56,7 @@ export class Command {
     this.#closeInput()
     const channel = this.#channel
     const signal = child.signalCode === null ? undefined : signalNumber(child.signalCode)
-    this.#sender.say(
+    this.#say(
       signal === undefined
         ? { kind: 'exit', channel, how: 'exit', value: child.exitCode ?? 255 }
         : { kind: 'exit', channel, how: 'signal', value: signal },
@@ -71,8 +65,7 @@ export class Command {
 
   write(bytes: Uint8Array): void {
     this.#allowance.receive(bytes.length)
-    const copy = bytes.slice()
-    this.#input = this.#input.then(() => this.#feed(copy))
+    this.#input = this.#input.then(() => this.#feed(bytes))
   }
 
   endInput(): void {
@@ -131,10 +124,10 @@ export class Command {
         await this.#hold(new Promise(resolve => this.#granted.push(resolve)))
         continue
       }
-      await this.#hold(this.#sender.room())
+      await this.#hold(this.#outbox.room())
       const piece = bytes.subarray(at, at + Math.min(MAX_PAYLOAD, credit.left))
       credit.spend(piece.length)
-      this.#sender.say({ kind: stream, channel: this.#channel, bytes: piece })
+      this.#say({ kind: stream, channel: this.#channel, bytes: piece })
       at += piece.length
     }
   }
@@ -167,7 +160,7 @@ export class Command {
       }
     const granted = this.#allowance.use(owed)
     if (granted > 0 && !this.#endReported)
-      this.#sender.say({ kind: 'window', channel: this.#channel, bytes: granted })
+      this.#say({ kind: 'window', channel: this.#channel, bytes: granted })
   }
 
   #closeInput(): void {
@@ -180,6 +173,10 @@ export class Command {
     }
     // On a terminal this descriptor is also the output, which may not have ended.
     if (!this.#started.terminal) closeSync(this.#started.input)
+  }
+
+  #say(report: Report): void {
+    this.#outbox.send(encodeReport(report))
   }
 
   #wake(): void {

@@ -5,7 +5,7 @@ import type { DaemonSetup, ExecOrder } from '../protocol/exec-order.ts'
 import { protocolError } from '../protocol/frame.ts'
 import type { Outbox } from '../protocol/outbox.ts'
 import { isFull } from './bound-processes.ts'
-import { Command, type ReportSender } from './command.ts'
+import { Command } from './command.ts'
 import { killAll } from './kill.ts'
 import { reapOrphans } from './reap.ts'
 import { Spans } from './spans.ts'
@@ -15,18 +15,12 @@ import { NotStarted, start } from './start-command.ts'
 const MAX_COMMANDS = 256
 const LOOK_MS = 50
 
-export type CommandOrder = Exclude<Order, { kind: 'configure' }>
-
 export class Commands {
   readonly #outbox: Outbox
   readonly #setup: DaemonSetup
   readonly #init: number
   readonly #running = new Map<number, Command>()
   readonly #spans = new Spans()
-  readonly #sender: ReportSender = {
-    say: report => this.#say(report),
-    room: () => this.#outbox.room(),
-  }
   #lastChannel = 0
   #fullTimer: NodeJS.Timeout | undefined
 
@@ -38,16 +32,13 @@ export class Commands {
       reapOrphans(pid => [...this.#running.values()].some(command => command.pid === pid))
     if (setup.processes !== undefined)
       this.#fullTimer = setInterval(() => {
-        if (this.#running.size > 0 && isFull()) this.#tellFull()
+        if (this.#running.size === 0 || !isFull()) return
+        clearInterval(this.#fullTimer)
+        this.#say({ kind: 'full' })
       }, LOOK_MS)
   }
 
-  #tellFull(): void {
-    clearInterval(this.#fullTimer)
-    this.#say({ kind: 'full' })
-  }
-
-  obey(order: CommandOrder): void {
+  obey(order: Exclude<Order, { kind: 'configure' }>): void {
     switch (order.kind) {
       case 'exec':
         this.#exec(order.channel, order.order)
@@ -95,10 +86,13 @@ export class Commands {
       if (this.#running.size >= MAX_COMMANDS)
         throw new NotStarted('EAGAIN', `${MAX_COMMANDS} commands are running in this sandbox already`)
       this.#spans.begin(channel)
-      const command = new Command(channel, start(order, String(channel), this.#setup), this.#sender)
+      const command = new Command(channel, start(order, String(channel), this.#setup), this.#outbox)
       this.#running.set(channel, command)
       this.#say({ kind: 'started', channel })
-      void command.run().finally(() => this.#remove(channel))
+      void command.run().finally(() => {
+        this.#spans.end(channel)
+        this.#running.delete(channel)
+      })
     } catch (error) {
       this.#spans.end(channel)
       // An error of the kernel fails this order. Any other error is a bug of the exec daemon, and ends it.
@@ -106,11 +100,6 @@ export class Commands {
       if (errno === undefined || !(error instanceof Error)) throw error
       this.#say({ kind: 'failed', channel, errno, reason: error.message })
     }
-  }
-
-  #remove(channel: number): void {
-    this.#spans.end(channel)
-    this.#running.delete(channel)
   }
 
   #say(report: Report): void {

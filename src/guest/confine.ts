@@ -4,9 +4,10 @@
  */
 import { ptr } from 'bun:ffi'
 import { PenError } from '../base/error.ts'
+import { AT_FDCWD } from '../base/kernel/descriptor.ts'
 import { cString, tryCall } from '../base/kernel/system-call.ts'
 import type { DaemonSetup } from '../protocol/exec-order.ts'
-import { readSmallFile } from './become.ts'
+import { readSmallFile, required } from './become.ts'
 import { boundProcesses } from './bound-processes.ts'
 import { restrictExecution } from './landlock.ts'
 
@@ -23,7 +24,6 @@ const CAPABILITY_VERSION_3 = 0x2008_0522
 const SECCOMP_SET_MODE_FILTER = 1
 const SECCOMP_FILTER_FLAG_TSYNC = 1
 const EINVAL = 22
-const AT_FDCWD = -100
 const AT_SYMLINK_NOFOLLOW = 0x100
 
 /**
@@ -107,9 +107,5 @@ const NONE = '0'.repeat(16)
 const notConfined = (name: string, value: string | undefined): PenError =>
   new PenError('BACKEND', { what: `the exec daemon is not confined: ${name} is ${value}` })
 
-function check(what: string, result: number): void {
-  if (result < 0)
-    throw new PenError('BACKEND', {
-      what: `the exec daemon is not confined: ${what} failed with errno ${-result}`,
-    })
-}
+const check = (call: string, result: number): number =>
+  required('the exec daemon is not confined', call, result)

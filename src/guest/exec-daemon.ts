@@ -12,7 +12,7 @@ import type { DaemonSetup } from '../protocol/exec-order.ts'
 import { protocolError } from '../protocol/frame.ts'
 import { DAEMON_MODE } from '../protocol/guest-paths.ts'
 import { Outbox } from '../protocol/outbox.ts'
-import type { CommandOrder, Commands } from './commands.ts'
+import type { Commands } from './commands.ts'
 import { confine } from './confine.ts'
 
 /**
@@ -36,20 +36,21 @@ export async function runExecDaemon(words: readonly string[]): Promise<ExitCode>
       if (bare === undefined) resolve(EXIT.ok)
       else void bare.endBelow(process.pid).finally(() => resolve(EXIT.ok))
     }
-    const daemons = new Map<object, ExecDaemon>()
+    let daemon: ExecDaemon | undefined
     const options = {
       ...place,
       socket: {
-        open: (socket: Bun.Socket) =>
-          void daemons.set(socket, new ExecDaemon(bytes => socket.write(bytes), init, reject)),
-        data: (socket: Bun.Socket, bytes: Uint8Array) => {
+        open: (socket: Bun.Socket) => {
+          daemon = new ExecDaemon(bytes => socket.write(bytes), init, reject)
+        },
+        data: (_: Bun.Socket, bytes: Uint8Array) => {
           try {
-            daemons.get(socket)?.receive(bytes)
+            daemon?.receive(bytes)
           } catch (error) {
             reject(error)
           }
         },
-        drain: (socket: Bun.Socket) => daemons.get(socket)?.drain(),
+        drain: () => daemon?.drain(),
         close: disconnected,
         error: disconnected,
       },
@@ -67,10 +68,8 @@ class ExecDaemon {
   readonly #outbox: Outbox
   readonly #init: number
   readonly #fail: (error: unknown) => void
-  /** Orders that arrived while the rest was loading. */
-  readonly #waiting: CommandOrder[] = []
-  #state: 'new' | 'ready' = 'new'
-  #commands: Commands | undefined
+  /** Undefined before the setup. */
+  #commands: Promise<Commands> | undefined
 
   constructor(write: (bytes: Uint8Array) => number, init: number, fail: (error: unknown) => void) {
     this.#outbox = new Outbox(write)
@@ -88,22 +87,17 @@ class ExecDaemon {
 
   #obey(order: Order): void {
     if (order.kind === 'configure') this.#configure(order.setup)
-    else if (this.#state === 'new') throw protocolError('an order before the setup')
-    else if (this.#commands === undefined) this.#waiting.push(order)
-    else this.#commands.obey(order)
+    else if (this.#commands === undefined) throw protocolError('an order before the setup')
+    else this.#commands.then(commands => commands.obey(order)).catch(this.#fail)
   }
 
   #configure(setup: DaemonSetup): void {
-    if (this.#state !== 'new') throw protocolError('a second setup')
+    if (this.#commands !== undefined) throw protocolError('a second setup')
     confine(setup)
-    this.#state = 'ready'
     this.#outbox.send(encodeReport({ kind: 'ready' }))
-    this.#load(setup).catch(this.#fail)
-  }
-
-  async #load(setup: DaemonSetup): Promise<void> {
-    const { Commands } = await import('./commands.ts')
-    this.#commands = new Commands(this.#outbox, setup, this.#init)
-    for (const order of this.#waiting.splice(0)) this.#commands.obey(order)
+    this.#commands = import('./commands.ts').then(
+      ({ Commands }) => new Commands(this.#outbox, setup, this.#init),
+    )
+    this.#commands.catch(this.#fail)
   }
 }

@@ -19,7 +19,16 @@ import {
 } from 'node:fs'
 import { EXIT, type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { dirname, join } from '../base/posix-path.ts'
-import { FILE_MODE, type PlainFileOrder, readFileOrder, type SearchOrder } from '../protocol/file-order.ts'
+import type { DirectoryPage } from '../protocol/broker-messages.ts'
+import {
+  type ContentOrder,
+  FILE_MODE,
+  type PlainFileOrder,
+  readFileOrder,
+  type SearchOrder,
+} from '../protocol/file-order.ts'
+import { BROKER_SOCKET } from '../protocol/guest-paths.ts'
+import { BrokerClient, FileRefused } from './broker-client.ts'
 import { searchGiven, searchTree } from './search-tree.ts'
 
 type OnDisk = PlainFileOrder | SearchOrder
@@ -33,7 +42,7 @@ export async function runFileTool(words: readonly string[]): Promise<ExitCode> {
   try {
     const order = readFileOrder(words[0] ?? '')
     if (order.op === 'match') {
-      for await (const found of searchGiven(order, process.stdin)) say(1, JSON.stringify(found))
+      for await (const found of searchGiven(order, process.stdin)) say(1, found)
       return EXIT.ok
     }
     // The project is mounted. Grants outside of it are not.
@@ -43,18 +52,51 @@ export async function runFileTool(words: readonly string[]): Promise<ExitCode> {
   } catch (error) {
     const errno = errnoOf(error)
     if (errno === undefined) throw error
-    say(2, JSON.stringify({ errno }))
+    say(2, { errno })
     return EXIT.failed
   }
 }
 
+/** Files that the user granted while the sandbox runs are not mounted. The broker serves them. */
 async function isGranted(order: OnDisk): Promise<boolean> {
-  const { throughBroker } = await import('./granted-file.ts')
-  return await throughBroker(order, {
-    write: bytes => writeAll(1, bytes),
-    say: value => say(1, JSON.stringify(value)),
-    input: () => process.stdin,
-  })
+  if (order.op === 'search' || order.op === 'delete') return false
+  const client = await BrokerClient.connect(BROKER_SOCKET)
+  if (client === undefined) return false
+  try {
+    const { path } = order
+    const places = await client.grants()
+    if (!places.some(place => path === place.path || path.startsWith(`${place.path}/`))) return false
+    await actByBroker(client, order)
+    return true
+  } catch (error) {
+    if (!(error instanceof FileRefused)) throw error
+    throw Object.assign(new Error(error.message), { code: ERRNOS[error.refusal.reason] ?? 'EACCES' })
+  } finally {
+    client.close()
+  }
+}
+
+const ERRNOS: Readonly<Record<string, string>> = { absent: 'ENOENT', directory: 'EISDIR' }
+
+async function actByBroker(client: BrokerClient, order: ContentOrder): Promise<void> {
+  switch (order.op) {
+    case 'read':
+      await client.read(order.path, () => bytes => writeAll(1, bytes), order)
+      break
+    case 'write':
+      await client.write(order.path, process.stdin, order.executable)
+      break
+    case 'list': {
+      let said = 0
+      for (let from: number | null = 0; from !== null; ) {
+        const page: DirectoryPage = await client.list(order.path, from)
+        for (const { name, kind } of page.entries) if (said++ < order.most) say(1, { name, kind, size: null })
+        from = page.next
+      }
+      if (said > order.most) say(1, { more: said - order.most })
+      break
+    }
+  }
 }
 
 function act(order: OnDisk): void {
@@ -72,7 +114,7 @@ function act(order: OnDisk): void {
       remove(order.path, order.recursive)
       break
     case 'search':
-      for (const found of searchTree(order)) say(1, JSON.stringify(found))
+      for (const found of searchTree(order)) say(1, found)
       break
   }
 }
@@ -124,16 +166,9 @@ function list(path: string, most: number): void {
         : entry.isSymbolicLink()
           ? 'link'
           : 'other'
-    say(
-      1,
-      JSON.stringify({
-        name: entry.name,
-        kind,
-        size: kind === 'file' ? sizeOf(join(path, entry.name)) : null,
-      }),
-    )
+    say(1, { name: entry.name, kind, size: kind === 'file' ? sizeOf(join(path, entry.name)) : null })
   }
-  if (entries.length > most) say(1, JSON.stringify({ more: entries.length - most }))
+  if (entries.length > most) say(1, { more: entries.length - most })
 }
 
 /** Removes a link itself, never its target. */
@@ -152,7 +187,8 @@ function sizeOf(path: string): number | null {
   }
 }
 
-const say = (fd: number, line: string): void => writeAll(fd, Buffer.from(`${line}\n`))
+/** Writes one line of JSON. */
+const say = (fd: number, value: object): void => writeAll(fd, Buffer.from(`${JSON.stringify(value)}\n`))
 
 function writeAll(fd: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)

@@ -3,9 +3,8 @@
  * processes. They are sent as descriptors before the first order. Nothing of the image has run by then.
  */
 import { closeSync, constants, openSync } from 'node:fs'
-import { connectForDescriptors } from '../base/kernel/descriptor-socket.ts'
-import { O_PATH } from '../base/kernel/file.ts'
-import { sendDescriptors } from '../base/kernel/pass-descriptors.ts'
+import { O_PATH } from '../base/kernel/descriptor.ts'
+import { connectForDescriptors, sendDescriptors } from '../base/kernel/pass-descriptors.ts'
 
 export function showNamespaces(path: string): void {
   const socket = connectForDescriptors(path)

@@ -1,6 +1,7 @@
 /** Starts one command, as the kernel and `execvp` would: in a new session, with only the three standard descriptors. */
 import { closeSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
+import { O_CLOEXEC } from '../base/kernel/descriptor.ts'
 import { descriptorsOf } from '../base/kernel/processes.ts'
 import { tryCall } from '../base/kernel/system-call.ts'
 import { join, resolve } from '../base/posix-path.ts'
@@ -13,7 +14,6 @@ import { MARK } from './kill.ts'
 
 /** Used when no PATH is set. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin'
-const O_CLOEXEC = 0o2000000
 const F_DUPFD_CLOEXEC = 1030
 
 export interface Started {
@@ -41,7 +41,7 @@ export const start = (order: ExecOrder, mark: string, setup: DaemonSetup): Start
     const env = environment(setup.env, order, mark)
     const [name = shell(), ...rest] = order.argv
     const spawn = (file: string, args: readonly string[]) => {
-      const program = { file, argv0: name, args, settings: { ...identity(setup), cwd: order.cwd, env } }
+      const program = { file, argv0: name, args, settings: { ...setup.user, cwd: order.cwd, env } }
       return order.terminal === undefined
         ? withPipes(program, order.joined === true)
         : onTerminal(program, order.terminal)
@@ -62,8 +62,6 @@ function preferForOomKill(pid: number): void {
     // The process has ended, or the kernel has no such file.
   }
 }
-
-const identity = ({ user }: DaemonSetup) => (user === undefined ? {} : { uid: user.uid, gid: user.gid })
 
 /** Variables that only the exec daemon itself was given, by pen or by the engine. */
 const OWN_VARIABLES = /^(LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|BUN_.*|HOSTNAME|container)$/

@@ -4,10 +4,10 @@
  * some engines follow them on the host. Denied files are skipped, because everything in an image is readable in the sandbox.
  */
 import {
+  chmodSync,
   closeSync,
   constants,
   copyFileSync,
-  fchmodSync,
   fstatSync,
   mkdirSync,
   openSync,
@@ -28,8 +28,6 @@ const MAX_BYTES = 4 * 2 ** 30
 const MAX_DEPTH = 128
 
 interface CopiedContext {
-  readonly files: number
-  readonly bytes: number
   /** The skipped paths, relative to the project. */
   readonly denied: readonly string[]
   readonly outsideLinks: readonly string[]
@@ -38,19 +36,10 @@ interface CopiedContext {
 /** `to` must be an empty directory of pen's. */
 export function copyContext(policy: Policy, from: string, to: string): CopiedContext {
   if (!isWithin(from, policy.workspace))
-    throw new PenError('CONFIG_VALUE', {
-      what: `the build context ${from} is outside of the project`,
-      at: 'image.context',
-      hint: 'name a directory of the project',
-    })
+    throw refused(`${from} is outside of the project`, 'name a directory of the project')
   const copy = new ContextCopy(policy)
-  const root = open(from)
-  if (root === undefined)
-    throw new PenError('CONFIG_VALUE', {
-      what: `the build context ${from} is not a directory`,
-      at: 'image.context',
-      hint: 'name a directory of the project',
-    })
+  const root = openDirectory(from)
+  if (root === undefined) throw refused(`${from} is not a directory`, 'name a directory of the project')
   try {
     copy.directory(root, from, to, 0)
   } finally {
@@ -59,18 +48,22 @@ export function copyContext(policy: Policy, from: string, to: string): CopiedCon
   return copy
 }
 
-function open(path: string | Buffer): number | undefined {
+/** Undefined for a place that was replaced in the meantime or is not readable. The engine reports what is missing. */
+function unlessGone<T>(act: () => T): T | undefined {
   try {
-    return openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    return act()
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return undefined
   }
 }
 
+const openDirectory = (path: string | Buffer): number | undefined =>
+  unlessGone(() => openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
+
 class ContextCopy implements CopiedContext {
-  files = 0
-  bytes = 0
+  #files = 0
+  #bytes = 0
   readonly denied: string[] = []
   readonly outsideLinks: string[] = []
   readonly #policy: Policy
@@ -84,8 +77,8 @@ class ContextCopy implements CopiedContext {
     if (depth > MAX_DEPTH) throw tooMuch(`is deeper than ${MAX_DEPTH} directories`)
     for (const entry of readdirSync(itself(fd), { withFileTypes: true })) {
       const place = `${path}/${entry.name}`
-      this.files += 1
-      if (this.files > MAX_FILES) throw tooMuch(`has more than ${MAX_FILES} files`)
+      this.#files += 1
+      if (this.#files > MAX_FILES) throw tooMuch(`has more than ${MAX_FILES} files`)
       if (!this.#mayRead(place)) {
         this.#leaveOut(this.denied, place)
         continue
@@ -106,7 +99,7 @@ class ContextCopy implements CopiedContext {
   }
 
   #enter(fd: number, name: string, path: string, to: string, depth: number): void {
-    const next = open(at(fd, name))
+    const next = openDirectory(at(fd, name))
     if (next === undefined) return
     try {
       mkdirSync(to, { mode: 0o755 })
@@ -117,26 +110,15 @@ class ContextCopy implements CopiedContext {
   }
 
   #file(from: string | Buffer, to: string): void {
-    let fd: number
-    try {
-      fd = openSync(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-    } catch (error) {
-      // Replaced in the meantime, or not readable. The engine reports what is missing.
-      if (errnoOf(error) === undefined) throw error
-      return
-    }
+    const fd = unlessGone(() => openSync(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK))
+    if (fd === undefined) return
     try {
       const stats = fstatSync(fd)
       if (!stats.isFile()) return
-      this.bytes += stats.size
-      if (this.bytes > MAX_BYTES) throw tooMuch('is larger than 4 GiB')
+      this.#bytes += stats.size
+      if (this.#bytes > MAX_BYTES) throw tooMuch('is larger than 4 GiB')
       copyFileSync(itself(fd), to, constants.COPYFILE_FICLONE)
-      const copied = openSync(to, O_RDONLY)
-      try {
-        fchmodSync(copied, (stats.mode & 0o111) === 0 ? 0o644 : 0o755)
-      } finally {
-        closeSync(copied)
-      }
+      chmodSync(to, (stats.mode & 0o111) === 0 ? 0o644 : 0o755)
     } finally {
       closeSync(fd)
     }
@@ -145,13 +127,9 @@ class ContextCopy implements CopiedContext {
 
 /** False for a link that leads out of the context. */
 function link(from: string | Buffer, to: string, depth: number): boolean {
-  try {
-    const target = readlinkSync(from)
-    if (!staysWithin(target, depth)) return false
-    symlinkSync(target, to)
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-  }
+  const target = unlessGone(() => readlinkSync(from))
+  if (target !== undefined && !staysWithin(target, depth)) return false
+  if (target !== undefined) unlessGone(() => symlinkSync(target, to))
   return true
 }
 
@@ -165,9 +143,7 @@ export function staysWithin(target: string, depth: number): boolean {
   return up.split('/').filter(part => part === '..').length <= depth
 }
 
-const tooMuch = (what: string): PenError =>
-  new PenError('CONFIG_VALUE', {
-    what: `the build context ${what}`,
-    at: 'image.context',
-    hint: 'name a smaller directory of the project',
-  })
+const refused = (what: string, hint: string): PenError =>
+  new PenError('CONFIG_VALUE', { what: `the build context ${what}`, at: 'image.context', hint })
+
+const tooMuch = (what: string): PenError => refused(what, 'name a smaller directory of the project')

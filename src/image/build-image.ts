@@ -1,7 +1,7 @@
 /** Builds an image from a recipe, with its own network and its own copy of the files. Everything is cleaned up at the end. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { version } from '../../package.json'
-import { openAudit } from '../audit/append.ts'
+import { Audit } from '../audit/append.ts'
 import { auditDirectory } from '../audit/directory.ts'
 import { RefusalTally } from '../audit/refusals.ts'
 import { newRunId } from '../audit/segment-name.ts'
@@ -11,7 +11,7 @@ import { engineFacts } from '../backend/container/engine/engine-facts.ts'
 import { forgetLast } from '../backend/container/head-start.ts'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { type ExitCode, PenError } from '../base/error.ts'
-import { kernelRelease } from '../base/kernel/kernel-release.ts'
+import { kernelRelease } from '../base/kernel/kernel-facts.ts'
 import { onCleanupFailure, UndoStack } from '../base/undo.ts'
 import { takeLock } from '../config/lock.ts'
 import { makeStateDirectory, type Project } from '../config/project.ts'
@@ -22,11 +22,10 @@ import type { Policy } from '../policy/policy.ts'
 import { copyContext } from './build-context.ts'
 import { planBuildNetwork } from './build-network.ts'
 import { imagesNamed } from './check-dockerfile.ts'
-import { cacheImageId } from './image-cache.ts'
 import { noteUse, ownerLabel, replacedImages } from './in-use.ts'
-import { findImage, localName } from './inspect.ts'
+import { cacheImageId, findImage, localName } from './inspect.ts'
 import { pullImage } from './pull-image.ts'
-import { BASE_ARGUMENT, baseOf, defaultRecipe, type Recipe } from './recipe.ts'
+import { BASE_ARGUMENT, baseOf, defaultRecipe, imageSettings, type Recipe } from './recipe.ts'
 import { runBuild } from './run-build.ts'
 
 interface BuildOptions {
@@ -92,7 +91,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     const cacheDir = `${project.world.state}/cache`
     const facts = await engineFacts(engine, cacheDir)
     const run = newRunId()
-    const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run })
+    const audit = new Audit(auditDirectory(project.stateDir), { sandbox: project.id, run })
     const stopReporting = onCleanupFailure(failure => audit.record({ kind: 'cleanup-failed', ...failure }))
     undo.pushToRunLast('the audit', () => {
       stopReporting()
@@ -108,10 +107,10 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       kernel: kernelRelease(),
       os: process.platform,
     })
-    if (!options.pull) await requireImages(recipe, options)
-    const base = recipe.from === 'pen' ? await requireBase(recipe, options) : undefined
+    const base = recipe.from === 'pen' ? await requireImage(baseOf(recipe), options, options.pull) : undefined
+    if (recipe.from === 'project' && !options.pull) await requireImages(recipe, options)
     const refusals = new RefusalTally(audit)
-    const { network, endPrograms, close } = await planBuildNetwork({
+    const { network, endPrograms } = await planBuildNetwork({
       engine,
       policy,
       audit: refusals,
@@ -119,8 +118,8 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       base,
       sandbox: { id: `build-${project.id}`, run, stateDir: project.stateDir },
       cacheDir,
+      undo,
     })
-    undo.push('the build’s network', close)
     const argv = buildArguments(engine.name, {
       dockerfile: paths.dockerfile,
       context: paths.context,
@@ -145,8 +144,11 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       log: `${project.stateDir}/${BUILD_LOG}`,
       show: options.show,
       endPrograms,
-      endsByItself: network.kind === 'namespace',
-      bounds: { limits: policy.limits, held: facts.held, engine, storage: facts.storage, network },
+      limits: policy.limits,
+      held: facts.held,
+      storage: facts.storage,
+      engine,
+      network,
     })
     if (hit !== undefined)
       audit.record({ kind: 'limit-hit', limit: hit.limit, value: String(hit.used), reason: stoppedBy(hit) })
@@ -174,14 +176,8 @@ function removeAbandoned({ stateDir }: Project): void {
   for (const name of readdirSync(stateDir)) if (name.startsWith(DIRECTORY)) removeTree(`${stateDir}/${name}`)
 }
 
-interface BuildPaths {
-  readonly dockerfile: string
-  readonly context: string
-  readonly hosts: string
-}
-
 /** A private directory that no sandbox sees, so the engine reads exactly what the user agreed to. */
-function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): BuildPaths {
+function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack) {
   const directory = mkdtempSync(`${project.stateDir}/${DIRECTORY}`)
   undo.push('the build directory', () => removeTree(directory))
   const paths = {
@@ -195,13 +191,8 @@ function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): Bu
   return paths
 }
 
-/** Whether a missing image may be fetched. `--pull` always fetches. */
-const mayFetch = ({ policy, pull }: BuildOptions): boolean =>
-  pull || policy.image === 'default' || policy.image.pull === 'missing'
-
 /** Checks the images of an agreed Dockerfile before the build, because engines do not report which image is missing. */
-async function requireImages({ from, dockerfile, args }: Recipe, options: BuildOptions): Promise<void> {
-  if (from === 'pen') return
+async function requireImages({ dockerfile, args }: Recipe, options: BuildOptions): Promise<void> {
   for (const name of imagesNamed(dockerfile, args)) {
     if (name === '')
       throw new PenError('BACKEND', {
@@ -212,19 +203,12 @@ async function requireImages({ from, dockerfile, args }: Recipe, options: BuildO
   }
 }
 
-/** The id of the base of pen's own image. */
-const requireBase = (recipe: Recipe, options: BuildOptions): Promise<string> =>
-  requireImage(baseOf(recipe), options, { fresh: options.pull })
-
-async function requireImage(
-  name: string,
-  options: BuildOptions,
-  { fresh = false }: { readonly fresh?: boolean } = {},
-): Promise<string> {
-  const { engine, show, notify } = options
-  const here = fresh ? undefined : await findImage(engine, name)
+/** The id of an image. Fetches a missing one if the user allows it, and with `isFresh` also one that exists. */
+async function requireImage(name: string, options: BuildOptions, isFresh = false): Promise<string> {
+  const { policy, engine, pull, show, notify } = options
+  const here = isFresh ? undefined : await findImage(engine, name)
   if (here !== undefined) return here
-  if (!mayFetch(options))
+  if (!pull && imageSettings(policy).pull !== 'missing')
     throw new PenError('IMAGE', {
       what: `the base image ${name} is not on this machine, and image.pull is "never"`,
       hint: 'fetch it once: pen build --pull; or use a local one: pen config set image.args.BASE NAME',

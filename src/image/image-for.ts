@@ -1,11 +1,48 @@
 /** Finds the image of a sandbox, and builds pen's own image if a start needs it. */
-import { type Engine, type EngineName, findEngine, mayUseDaemon } from '../backend/container/engine/engine.ts'
+import {
+  type Engine,
+  type EngineName,
+  findEngine,
+  mayUseDaemon,
+  requireEngine,
+  tryEngine,
+} from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
 import type { Policy } from '../policy/policy.ts'
-import { cachedImageId, cacheImageAbsence, cacheImageId, isCachedAbsent } from './image-cache.ts'
-import { cachedFacts, findImage, type ImageFacts, imageFacts, localName } from './inspect.ts'
+import {
+  ABSENT,
+  cachedFacts,
+  cachedImageId,
+  cacheImageId,
+  findImage,
+  type ImageFacts,
+  imageFacts,
+  localName,
+} from './inspect.ts'
 import { defaultRecipe, findCandidate, projectRecipe, type Recipe } from './recipe.ts'
+
+/** Rootless first: its builds and containers have no power over the host. */
+const ENGINES: readonly EngineName[] = ['podman', 'docker']
+
+/** The engine for a build: the one in the policy, else the first that answers. */
+export async function chooseEngine({ backend }: Policy): Promise<Engine> {
+  const named = ENGINES.find(name => name === backend)
+  if (named !== undefined) return requireEngine(named)
+  if (backend !== 'any')
+    throw new PenError('BACKEND', {
+      what: `backend "${backend}" has no images`,
+      hint: `name one that has: ${ENGINES.map(name => `--backend ${name}`).join(' or ')}`,
+    })
+  for (const name of ENGINES) {
+    const engine = findEngine(name)
+    if (engine !== undefined && (await tryEngine(engine, ['info'])).code === 0) return engine
+  }
+  throw new PenError('MISSING_TOOL', {
+    what: 'no container engine answers on this machine',
+    hint: 'install podman; what is missing: pen doctor',
+  })
+}
 
 export interface SandboxImage extends ImageFacts {
   /** The content id: an image that takes over the name in the meantime is not started. */
@@ -13,25 +50,13 @@ export interface SandboxImage extends ImageFacts {
   readonly name: string
 }
 
-async function imageFor(recipe: Recipe, project: Project, engine: Engine): Promise<SandboxImage> {
-  const cacheDir = `${project.world.state}/cache`
-  const id = await findImage(engine, localName(engine, recipe.name))
-  if (id === undefined)
-    throw new PenError('IMAGE', {
-      what: `${engine.name} does not have the image of this sandbox yet (${recipe.name})`,
-      hint: 'build it: pen build',
-    })
-  const facts = await imageFacts(engine, id, cacheDir)
-  cacheImageId(engine, recipe.name, id, cacheDir)
-  return { id, name: recipe.name, ...facts }
-}
-
 /** The image of the last lookup, without asking the engine. */
 export function cachedImageFor(recipe: Recipe, project: Project, engine: Engine): SandboxImage | undefined {
   const cacheDir = `${project.world.state}/cache`
   const id = cachedImageId(engine, recipe.name, cacheDir)
-  const facts = id === undefined ? undefined : cachedFacts(id, cacheDir)
-  return id === undefined || facts === undefined ? undefined : { id, name: recipe.name, ...facts }
+  if (id === undefined || id === ABSENT) return undefined
+  const facts = cachedFacts(id, cacheDir)
+  return facts === undefined ? undefined : { id, name: recipe.name, ...facts }
 }
 
 /** The recipe of the sandbox's image. From the project it uses only a Dockerfile that the user agreed to. */
@@ -58,12 +83,11 @@ export async function hasOwnImage(name: EngineName, policy: Policy, cacheDir: st
     const engine = findEngine(name)
     if (engine === undefined || (name === 'docker' && !mayUseDaemon(engine))) return false
     const image = defaultRecipe(policy).name
-    if (isCachedAbsent(engine, image, cacheDir)) return false
     const recalled = cachedImageId(engine, image, cacheDir)
+    if (recalled === ABSENT) return false
     // Also check a cached image, because it may have been removed.
     const id = await findImage(engine, localName(engine, image))
-    if (id === undefined) cacheImageAbsence(engine, image, cacheDir)
-    else if (id !== recalled) cacheImageId(engine, image, id, cacheDir)
+    if (id === undefined || id !== recalled) cacheImageId(engine, image, id ?? ABSENT, cacheDir)
     return id !== undefined
   } catch {
     // A broken engine has no image to start from.
@@ -79,17 +103,28 @@ export async function ensureImage(
   notify: (line: string) => void,
 ): Promise<SandboxImage> {
   const { recipe } = recipeFor(policy, project)
-  if (recipe.from === 'pen' && (await findImage(engine, localName(engine, recipe.name))) === undefined) {
+  const { name } = recipe
+  const cacheDir = `${project.world.state}/cache`
+  let id = await findImage(engine, localName(engine, name))
+  if (id === undefined && recipe.from === 'pen') {
     const { buildImage, BuildStopped } = await import('./build-image.ts')
     notify('building the image of sandboxes, once')
     const options = { policy, project, engine, pull: false, cache: true, show: notify, notify }
-    await buildImage(recipe, options).catch((error: unknown) => {
+    const built = await buildImage(recipe, options).catch((error: unknown) => {
       if (!(error instanceof BuildStopped)) throw error
       throw new PenError('BACKEND', {
         what: 'the build of the image was stopped',
         hint: 'build it: pen build',
       })
     })
+    id = built.id
   }
-  return await imageFor(recipe, project, engine)
+  if (id === undefined)
+    throw new PenError('IMAGE', {
+      what: `${engine.name} does not have the image of this sandbox yet (${name})`,
+      hint: 'build it: pen build',
+    })
+  const facts = await imageFacts(engine, id, cacheDir)
+  cacheImageId(engine, name, id, cacheDir)
+  return { id, name, ...facts }
 }

@@ -2,15 +2,13 @@
  * What pen needs to know about an image before a start. Nothing of the image runs for that. Its files are hostile: they are read
  * from the engine's archive, bounded and as text.
  */
-import { mkdirSync } from 'node:fs'
 import { type Engine, engineError, runEngine, tryEngine } from '../backend/container/engine/engine.ts'
+import { recall, remember } from '../backend/container/engine/fact-cache.ts'
 import { orphansIn } from '../backend/container/orphan-containers.ts'
 import { SUPERVISOR_LABEL, supervisorLabel } from '../backend/container/supervisor-label.ts'
-import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-import { readRegularFile } from '../base/regular-file.ts'
-import { type ArchivedFile, textFiles } from './archive.ts'
+import { sha256 } from '../base/sha256.ts'
 
 export interface ImageFacts {
   /** The image's `/etc/passwd`; empty if it is missing or not a plain file. */
@@ -30,7 +28,7 @@ export const localName = ({ name }: Pick<Engine, 'name'>, image: string): string
   name === 'podman' ? `localhost/${image}` : image
 
 /** What podman and Docker print for an unknown image. Any other error says nothing about the image. */
-const ABSENT = /\b(image not known|no such image)\b/i
+const UNKNOWN = /\b(image not known|no such image)\b/i
 /** Delays between retries: podman fails briefly while another process removes images from the same storage. */
 const PAUSES_MS = [100, 200, 400, 800] as const
 
@@ -39,14 +37,38 @@ export async function findImage(engine: Engine, name: string): Promise<string | 
   const look = () => tryEngine(engine, ['image', 'inspect', '--format', '{{.Id}}', name])
   let answer = await look()
   for (const pause of PAUSES_MS) {
-    if (answer.code === 0 || answer.ended === 'timeout' || ABSENT.test(answer.stderr)) break
+    if (answer.code === 0 || answer.ended === 'timeout' || UNKNOWN.test(answer.stderr)) break
     await new Promise(resolve => setTimeout(resolve, pause))
     answer = await look()
   }
   const id = answer.stdout.trim()
   if (answer.code === 0 && IMAGE_ID.test(id)) return id
-  if (answer.code !== 0 && ABSENT.test(answer.stderr)) return undefined
+  if (answer.code !== 0 && UNKNOWN.test(answer.stderr)) return undefined
   throw engineError(engine, answer)
+}
+
+/** In the cache: the engine has no image of that name, until one is built. */
+export const ABSENT = 'absent'
+
+/**
+ * The image that a name meant last, because an engine's answer takes longer than the rest of a start. An id names contents, so a
+ * stale entry never starts other contents. If the image is gone, the start fails and asks the engine again.
+ */
+export function cachedImageId(engine: Engine, name: string, cacheDir: string): string | undefined {
+  const { file, key } = idPlace(engine, name, cacheDir)
+  const id = recall<string>(file, key)
+  return id === ABSENT || IMAGE_ID.test(id ?? '') ? id : undefined
+}
+
+export function cacheImageId(engine: Engine, name: string, id: string, cacheDir: string): void {
+  const { file, key } = idPlace(engine, name, cacheDir)
+  remember(file, key, id)
+}
+
+/** The same name can mean another image in another storage. */
+function idPlace({ name: engine, flags, env }: Engine, name: string, cacheDir: string) {
+  const key = sha256(JSON.stringify([engine, flags, Object.entries(env), name]))
+  return { file: `${cacheDir}/images/by-name/${key}`, key }
 }
 
 /** Cached forever, because the content of an id never changes. */
@@ -54,31 +76,18 @@ export async function imageFacts(engine: Engine, id: string, cacheDir: string): 
   const known = cachedFacts(id, cacheDir)
   if (known !== undefined) return known
   const facts = await lookInside(engine, id)
-  mkdirSync(`${cacheDir}/images`, { recursive: true, mode: 0o700 })
-  writeFileAtomically(factsFile(id, cacheDir), JSON.stringify(facts))
+  remember(factsFile(id, cacheDir), FACTS_KEY, facts)
   return facts
 }
 
-export function cachedFacts(id: string, cacheDir: string): ImageFacts | undefined {
-  const known = readRegularFile(factsFile(id, cacheDir), { maxBytes: 4 * MAX_ARCHIVE, owner: 'self-or-root' })
-  return known === undefined ? undefined : parseFacts(known.toString('utf8'))
-}
+/** Changes with the shape of `ImageFacts`. */
+const FACTS_KEY = 'image facts 1'
+
+export const cachedFacts = (id: string, cacheDir: string): ImageFacts | undefined =>
+  recall(factsFile(id, cacheDir), FACTS_KEY, 4 * MAX_ARCHIVE)
 
 const factsFile = (id: string, cacheDir: string): string =>
   `${cacheDir}/images/${id.replace('sha256:', '')}.json`
-
-function parseFacts(text: string): ImageFacts | undefined {
-  try {
-    const value = JSON.parse(text) as Partial<ImageFacts> | null
-    const volumes: unknown = value?.volumes
-    if (typeof value?.passwd !== 'string' || typeof value.group !== 'string') return undefined
-    if (typeof value.path !== 'string') return undefined
-    if (!Array.isArray(volumes) || !volumes.every(path => typeof path === 'string')) return undefined
-    return { passwd: value.passwd, group: value.group, volumes, path: value.path }
-  } catch {
-    return undefined // a damaged cache file: ask the engine again
-  }
-}
 
 async function lookInside(engine: Engine, id: string): Promise<ImageFacts> {
   return await withContainer(engine, id, async container => {
@@ -128,6 +137,35 @@ async function copiedOut(engine: Engine, container: string, path: string): Promi
     })
   if (said.ended === 'exit' && NO_FILE.test(said.stderr)) return []
   throw engineError(engine, said)
+}
+
+interface ArchivedFile {
+  readonly name: string
+  readonly text: string
+}
+
+const BLOCK = 512
+
+/**
+ * The plain text files of a tar archive, up to the first error. The archive is hostile: it is read as text and never unpacked. Links,
+ * devices and long names are skipped.
+ */
+export function textFiles(archive: Buffer): ArchivedFile[] {
+  const found: ArchivedFile[] = []
+  for (let at = 0; at + BLOCK <= archive.length; ) {
+    const field = (from: number, to: number): string =>
+      archive.toString('latin1', at + from, at + to).replace(/[\0 ]+$/, '')
+    const octal = field(124, 136)
+    if (!/^[0-7]{1,11}$/.test(octal)) break
+    const begin = at + BLOCK
+    const end = begin + Number.parseInt(octal, 8)
+    if (end > archive.length) break
+    const text = archive.toString('utf8', begin, end)
+    if (['0', ''].includes(field(156, 157)) && !/[\0\ufffd]/.test(text))
+      found.push({ name: field(0, 100), text })
+    at = begin + Math.ceil((end - begin) / BLOCK) * BLOCK
+  }
+  return found
 }
 
 /** The name prefix of these containers. */

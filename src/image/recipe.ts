@@ -11,6 +11,7 @@ import { readRegularFile } from '../base/regular-file.ts'
 import { sha256 } from '../base/sha256.ts'
 import { makeStateDirectory, type Project } from '../config/project.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { Image } from '../policy/settings.ts'
 import { checkDockerfile } from './check-dockerfile.ts'
 
 /** Complete: a build reads nothing else from the project, except the files of its context. */
@@ -43,8 +44,13 @@ const AGREED_FILE = 'agreed.dockerfile'
 /** The argument that holds pen's own image, for a Dockerfile with `ARG PEN_BASE` and `FROM ${PEN_BASE}`. */
 export const BASE_ARGUMENT = 'PEN_BASE'
 
+/** The settings of a policy without any. */
+const NO_SETTINGS: Image = { dockerfile: '', context: '.', args: new Map(), pull: 'missing' }
+
+export const imageSettings = ({ image }: Policy): Image => (image === 'default' ? NO_SETTINGS : image)
+
 export function defaultRecipe(policy: Policy): Recipe {
-  const given = policy.image === 'default' ? [] : [...policy.image.args]
+  const given = [...imageSettings(policy).args]
   // The config may also hold arguments of a project's Dockerfile.
   const args = new Map(given.filter(([name]) => new RegExp(`^ARG ${name}=`, 'm').test(dockerfile)))
   return {
@@ -63,9 +69,8 @@ export const baseOf = ({ args, dockerfile: text }: Recipe): string =>
 
 /** Undefined when pen's own image is used. */
 export function findCandidate(policy: Policy, project: Project): Candidate | undefined {
-  const { image } = policy
   const { workspace, home } = project.world
-  const named = image === 'default' ? '' : image.dockerfile
+  const { dockerfile: named } = imageSettings(policy)
   if (named === OWN) return undefined
   const path = named.startsWith('~/')
     ? `${home}/${named.slice(2)}`
@@ -111,12 +116,8 @@ export function agreeTo({ text }: Candidate, { stateDir }: Project): void {
 
 /** The recipe of a text that the user agreed to, or is about to. Throws if it would make an engine leave the build. */
 export function projectRecipe(agreed: string, policy: Policy, project: Project): Recipe {
-  checkDockerfile(
-    agreed,
-    policy.image === 'default' ? PROJECT_DOCKERFILE : policy.image.dockerfile || PROJECT_DOCKERFILE,
-  )
-  const args = policy.image === 'default' ? new Map<string, string>() : policy.image.args
-  const context = policy.image === 'default' ? '.' : policy.image.context
+  const { dockerfile: named, args, context } = imageSettings(policy)
+  checkDockerfile(agreed, named || PROJECT_DOCKERFILE)
   return {
     from: 'project',
     name: `pen/${project.id}:${digestOf(agreed, args)}`,

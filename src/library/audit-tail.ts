@@ -2,9 +2,8 @@
  * Follows the audit of one run. The supervisor writes a record before its decision takes effect, so after the end of a command all its
  * denials are in the file. The library reads the files instead of a second stream, because two streams would race.
  */
-import { lstatSync } from 'node:fs'
 import { auditDirectory } from '../audit/directory.ts'
-import { type AuditRecord, LineReader, listSegments, parseRecord, readLines } from '../audit/read.ts'
+import { type AuditRecord, LineReader, listSegments, readRecords } from '../audit/read.ts'
 import { FILE_MODE } from '../protocol/file-order.ts'
 
 const POLL_MS = 50
@@ -12,7 +11,9 @@ const POLL_MS = 50
 const MAX_RECORDS = 2000
 const MAX_LIMIT_HITS = 100
 
-export type Listener = (record: AuditRecord) => void
+type Listener = (record: AuditRecord) => void
+
+const IGNORE: Listener = () => undefined
 
 /** A record, and the numbers of the commands that ran when it was written. */
 export interface TailRecord {
@@ -24,7 +25,7 @@ export class AuditTail {
   readonly #dir: string
   readonly #run: string
   readonly #readers = new Map<string, LineReader>()
-  readonly #listeners = new Set<Listener>()
+  #listener = IGNORE
   #records: TailRecord[] = []
   /** Sequence numbers of denials that were dropped from memory. */
   readonly #droppedDenials: number[] = []
@@ -44,13 +45,7 @@ export class AuditTail {
       if (run !== this.#run) continue
       const reader = this.#readers.get(file) ?? new LineReader()
       this.#readers.set(file, reader)
-      const path = `${this.#dir}/${file}`
-      const size = lstatSync(path, { throwIfNoEntry: false })?.size ?? 0
-      if (size <= reader.at) continue
-      for (const line of readLines(path, reader)) {
-        const record = parseRecord(line)
-        if (record !== undefined) this.#add(record)
-      }
+      for (const record of readRecords(this.#dir, file, {}, reader)) this.#add(record)
     }
   }
 
@@ -70,14 +65,10 @@ export class AuditTail {
     return this.#droppedDenials.filter(seq => seq > mark).length
   }
 
-  /** Calls the listener for each new record. Returns a function that stops it. The timer keeps no program alive. */
-  listen(listener: Listener): () => void {
-    this.#listeners.add(listener)
-    this.#timer ??= setInterval(() => this.pollQuietly(), POLL_MS).unref()
-    return () => {
-      this.#listeners.delete(listener)
-      if (this.#listeners.size === 0) this.close()
-    }
+  /** Calls the listener for each new record, until `close()`. The timer keeps no program alive. */
+  listen(listener: Listener): void {
+    this.#listener = listener
+    this.#timer = setInterval(() => this.pollQuietly(), POLL_MS).unref()
   }
 
   /** Waits for the first matching record after the mark. Undefined after the timeout. */
@@ -94,15 +85,15 @@ export class AuditTail {
 
   close(): void {
     clearInterval(this.#timer)
-    this.#timer = undefined
+    this.#listener = IGNORE
   }
 
-  /** `pen rm` may remove the files meanwhile: the tail then closes. */
+  /** `pen rm` may remove the files meanwhile: the tail then polls no more. */
   pollQuietly(): void {
     try {
       this.poll()
     } catch {
-      this.close()
+      clearInterval(this.#timer)
     }
   }
 
@@ -110,7 +101,7 @@ export class AuditTail {
     this.#trackRunning(record)
     this.#records.push({ record, running: this.#running })
     if (this.#records.length > MAX_RECORDS) this.#drop(MAX_RECORDS / 2)
-    for (const listener of this.#listeners) listener(record)
+    this.#listener(record)
   }
 
   /** Limit hits stay: a command that a limit ended looks for the hit at its end. */

@@ -4,22 +4,21 @@ import type { ExecEnding, ExecOutput, Execution } from '../backend/backend.ts'
 import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { executeOver } from '../control/execution.ts'
+import type { SandboxStatus } from '../run/status.ts'
 import { signalName } from '../terminal/signals.ts'
 import type { AuditTail, TailRecord } from './audit-tail.ts'
 import { usage } from './check-options.ts'
 import { type Denial, denialOf, limitOf } from './denial.ts'
 import { type CommandEnd, type CommandLine, orderOf, type SpawnOptions } from './exec-options.ts'
 import { endedError } from './sandbox-error.ts'
-import { requestValue, sendRequest } from './supervisor-connection.ts'
+import { judgeAccess, sendRequest } from './supervisor-connection.ts'
 
 /** What commands, files and permissions need to know of their sandbox. */
 export interface SandboxContext {
   readonly stateDir: string
-  readonly workspace: string
-  readonly exec: { readonly timeout: number; readonly maxOutput: number }
+  /** At the start. In a soft sandbox pen's gate refuses and records accesses, not the kernel. */
+  readonly status: SandboxStatus
   readonly tail: AuditTail
-  /** A soft sandbox: pen's gate refuses and records accesses, not the kernel. */
-  readonly gated: boolean
 }
 
 interface CommandRequest extends Pick<SpawnOptions, 'env' | 'cwd' | 'signal'> {
@@ -36,13 +35,9 @@ const LAST_RECORD_MS = 5000
 
 export class Command {
   readonly #context: SandboxContext
-  readonly #execution: Execution
-  readonly #program: string
-  readonly #number: number
-  readonly #timeoutMs: number | null
-  readonly #mark: number
+  readonly execution: Execution
+  readonly #started: Started
   readonly #began = performance.now()
-  readonly #signal: AbortSignal | undefined
   /** The exit code or signal, as of a `ChildProcess`. The default is for a command that ended with its sandbox. */
   exitStatus: { readonly code: number | null; readonly signal: NodeJS.Signals | null } = {
     code: null,
@@ -51,68 +46,46 @@ export class Command {
   /** Why the command did not start. The text comes from the sandbox, so it is escaped. */
   failure: string | undefined
 
-  private constructor(context: SandboxContext, started: StartedExecution, signal: AbortSignal | undefined) {
+  private constructor(context: SandboxContext, execution: Execution, started: Started) {
     this.#context = context
-    this.#execution = started.execution
-    this.#program = started.program
-    this.#number = started.number
-    this.#timeoutMs = started.timeoutMs
-    this.#mark = started.mark
-    this.#signal = signal
-    this.#signal?.addEventListener('abort', this.#onAbort, { once: true })
+    this.execution = execution
+    this.#started = started
+    started.signal?.addEventListener('abort', this.#onAbort, { once: true })
   }
 
   static async begin(context: SandboxContext, request: CommandRequest, output: ExecOutput): Promise<Command> {
     const { signal } = request
     signal?.throwIfAborted()
-    const order = orderOf(request.command, request, context.workspace)
+    const order = orderOf(request.command, request, context.status.workspace)
     const mark = context.tail.mark()
-    const { socket, value } = await sendRequest(context.stateDir, {
-      want: 'exec',
-      timeoutMs: request.timeoutMs,
-    })
-    const { timeoutMs, execution: number } = value as { timeoutMs: number | null; execution: number }
+    const reply = await sendRequest(context.stateDir, { want: 'exec', timeoutMs: request.timeoutMs })
+    const { timeoutMs, execution: number } = reply.value as { timeoutMs: number | null; execution: number }
     if (request.tooLongHint !== undefined && timeoutMs !== null && timeoutMs < (request.timeoutMs ?? 0)) {
-      socket.destroy()
+      reply.socket.destroy()
       const what = `a timeout of ${request.timeoutMs} ms is above exec.ceiling of the policy (${timeoutMs} ms)`
       throw usage(what, request.tooLongHint)
     }
-    const execution = executeOver({ socket, rest: NOTHING }, order, output)
-    const started = { execution, program: order.argv[0] ?? '', number, timeoutMs, mark }
-    const command = new Command(context, started, signal)
+    const execution = executeOver(reply, order, output)
+    const started = { program: order.argv[0] ?? '', number, timeoutMs, mark, signal }
+    const command = new Command(context, execution, started)
     if (signal?.aborted === true) execution.kill()
     return command
-  }
-
-  write(bytes: Uint8Array): Promise<void> {
-    return this.#execution.write(bytes)
-  }
-
-  endInput(): void {
-    this.#execution.endInput()
-  }
-
-  sendSignal(name: NodeJS.Signals): void {
-    this.#execution.signal(name)
-  }
-
-  kill(): void {
-    this.#execution.kill()
   }
 
   /** Resolves after the last byte of output. */
   async ended(): Promise<CommandEnd> {
     try {
-      return await this.#outcome(await this.#execution.ended)
+      return await this.#outcome(await this.execution.ended)
     } finally {
-      this.#signal?.removeEventListener('abort', this.#onAbort)
+      this.#started.signal?.removeEventListener('abort', this.#onAbort)
     }
   }
 
-  readonly #onAbort = (): void => this.#execution.kill()
+  readonly #onAbort = (): void => this.execution.kill()
 
   async #outcome(ending: ExecEnding): Promise<CommandEnd> {
-    if (this.#signal?.aborted === true) throw this.#signal.reason
+    const { signal } = this.#started
+    if (signal?.aborted === true) throw signal.reason
     // The command did not end by itself: the sandbox was stopped.
     if (this.#endRecord()?.['reason'] === 'stop') throw endedError('it was stopped')
     switch (ending.kind) {
@@ -122,13 +95,13 @@ export class Command {
         return this.#end(128 + ending.signal, false, signalName(ending.signal) ?? 'SIGKILL')
       case 'not-started':
         this.failure = printable(ending.reason ?? `the command did not start (${ending.errno})`)
-        if (!this.#context.gated)
-          await requestValue(this.#context.stateDir, { want: 'judge', access: 'exec', path: this.#program })
+        if (!this.#context.status.soft)
+          await judgeAccess(this.#context.stateDir, 'exec', this.#started.program)
         return this.#end(ending.errno === 'ENOENT' ? EXIT.notFound : EXIT.notExecutable, false)
       case 'lost': {
         // The sandbox has ended. A limit is a result; any other end is an error.
         const { tail } = this.#context
-        await tail.until(this.#mark, ({ kind }) => kind === 'run-end', LAST_RECORD_MS)
+        await tail.until(this.#started.mark, ({ kind }) => kind === 'run-end', LAST_RECORD_MS)
         const end = this.#end(128 + 9, false, 'SIGKILL')
         if (end.limit !== null) return end
         throw endedError('before the command did')
@@ -138,7 +111,7 @@ export class Command {
 
   #end(exitCode: number, timedOut: boolean, signal: NodeJS.Signals | null = null): CommandEnd {
     this.exitStatus = { code: signal === null ? exitCode : null, signal }
-    const records = this.#context.tail.since(this.#mark)
+    const records = this.#context.tail.since(this.#started.mark)
     const denials = records.flatMap(found => this.#denial(found) ?? [])
     const hits = records.flatMap(({ record }) => limitOf(record) ?? [])
     return {
@@ -146,7 +119,7 @@ export class Command {
       timedOut,
       limit: hits.find(({ reason }) => reason !== 'throttled') ?? null,
       denials: denials.slice(-MAX_DENIALS),
-      moreDenials: Math.max(0, denials.length - MAX_DENIALS) + this.#context.tail.dropped(this.#mark),
+      moreDenials: Math.max(0, denials.length - MAX_DENIALS) + this.#context.tail.dropped(this.#started.mark),
     }
   }
 
@@ -154,9 +127,9 @@ export class Command {
   #denial({ record, running }: TailRecord): Denial | undefined {
     const { execution } = record
     if (typeof execution === 'number') {
-      return execution === this.#number ? denialOf(record, 'command') : undefined
+      return execution === this.#started.number ? denialOf(record, 'command') : undefined
     }
-    const others = running.filter(number => number !== this.#number)
+    const others = running.filter(number => number !== this.#started.number)
     return denialOf(record, others.length === 0 ? 'command' : 'unknown')
   }
 
@@ -164,24 +137,23 @@ export class Command {
   #isTimeout(code: number): boolean {
     if (code !== EXIT.timeout) return false
     const record = this.#endRecord()
-    if (record === undefined) return performance.now() - this.#began >= (this.#timeoutMs ?? Infinity)
+    if (record === undefined) return performance.now() - this.#began >= (this.#started.timeoutMs ?? Infinity)
     return record['reason'] === 'timeout'
   }
 
   /** The supervisor's record of the end. It is written before the client is notified. */
   #endRecord(): AuditRecord | undefined {
     return this.#context.tail
-      .since(this.#mark)
-      .find(({ record: { kind, execution } }) => kind === 'exec-end' && execution === this.#number)?.record
+      .since(this.#started.mark)
+      .find(({ record: { kind, execution } }) => kind === 'exec-end' && execution === this.#started.number)
+      ?.record
   }
 }
 
-interface StartedExecution {
-  readonly execution: Execution
+interface Started {
   readonly program: string
   readonly number: number
   readonly timeoutMs: number | null
   readonly mark: number
+  readonly signal: AbortSignal | undefined
 }
-
-const NOTHING = new Uint8Array()

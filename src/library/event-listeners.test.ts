@@ -11,12 +11,12 @@ const make = (): EventListeners<Events> => new EventListeners<Events>(['denial',
 test('a listener that throws does not affect the others, and its error is reported', async () => {
   const events = make()
   const seen: unknown[] = []
-  events.add('error', error => void seen.push(error))
+  events.add('error', (error: unknown) => void seen.push(error))
   events.add('denial', () => {
     throw new Error('at once')
   })
   events.add('denial', () => Promise.reject(new Error('later')))
-  events.add('denial', what => void seen.push(what))
+  events.add('denial', (what: string) => void seen.push(what))
   events.emit('denial', 'a')
   events.emit('denial', 'b')
   await Bun.sleep(0)

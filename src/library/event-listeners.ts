@@ -4,34 +4,32 @@ import { checkValue, unknownKey } from './check-options.ts'
 type Listener = (...values: never[]) => unknown
 
 /** @internal */
-export class EventListeners<Events extends { error: [error: unknown] } & { [K in keyof Events]: unknown[] }> {
-  readonly #names: readonly (keyof Events & string)[]
-  readonly #listeners = new Map<keyof Events, Set<Listener>>()
+export class EventListeners<Events extends Record<keyof Events, unknown[]>> {
+  readonly #names: readonly string[]
+  readonly #listeners = new Map<string, Set<Listener>>()
 
   constructor(names: readonly (keyof Events & string)[]) {
     this.#names = names
   }
 
-  add<E extends keyof Events & string>(
-    event: E,
-    listener: (...values: Events[E]) => void | Promise<void>,
-  ): void {
+  add(event: keyof Events & string, listener: Listener): void {
     if (!this.#names.includes(event)) throw unknownKey('unknown event', String(event), this.#names)
     checkValue('box.on()', 'the listener', listener, 'function')
     this.#listeners.set(event, (this.#listeners.get(event) ?? new Set()).add(listener))
   }
 
-  remove<E extends keyof Events & string>(
-    event: E,
-    listener: (...values: Events[E]) => void | Promise<void>,
-  ): void {
+  remove(event: keyof Events & string, listener: Listener): void {
     this.#listeners.get(event)?.delete(listener)
   }
 
   emit<E extends keyof Events & string>(event: E, ...values: Events[E]): void {
+    this.#call(event, values)
+  }
+
+  #call(event: string, values: readonly unknown[]): void {
     for (const listener of [...(this.#listeners.get(event) ?? [])])
       try {
-        const returned = (listener as (...given: Events[E]) => unknown)(...values)
+        const returned = listener(...(values as never[]))
         if (returned instanceof Promise) returned.catch(error => this.#fail(event, error))
       } catch (error) {
         this.#fail(event, error)
@@ -39,9 +37,8 @@ export class EventListeners<Events extends { error: [error: unknown] } & { [K in
   }
 
   /** Like Node's emitters: goes to the `error` listeners, or is thrown as an uncaught exception. */
-  #fail(event: keyof Events & string, error: unknown): void {
-    if (event !== 'error' && (this.#listeners.get('error')?.size ?? 0) > 0)
-      this.emit('error' as keyof Events & string, ...([error] as unknown as Events[keyof Events & string]))
+  #fail(event: string, error: unknown): void {
+    if (event !== 'error' && (this.#listeners.get('error')?.size ?? 0) > 0) this.#call('error', [error])
     else
       queueMicrotask(() => {
         throw error

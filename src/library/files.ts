@@ -14,9 +14,9 @@ import { PEN_INSIDE } from '../protocol/guest-paths.ts'
 import type { Judged } from '../run/judge-refusal.ts'
 import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import { Command, type SandboxContext } from './command.ts'
-import { pathInside } from './exec-options.ts'
+import { pathInside, toBytes } from './exec-options.ts'
 import { SandboxError, type SandboxErrorCode } from './sandbox-error.ts'
-import { requestValue } from './supervisor-connection.ts'
+import { judgeAccess } from './supervisor-connection.ts'
 
 export interface ReadOptions {
   /** The first byte. Default: 0. */
@@ -111,13 +111,9 @@ export class SandboxFiles {
   async write(path: string, content: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
     checkValue('files.write()', 'the content', content, 'bytes')
     checkOptions('files.write()', options, { executable: 'boolean' })
-    const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content
     await this.#checkFirst('write', this.#path(path))
-    await this.#run(
-      { op: 'write', path: this.#path(path), executable: options.executable === true },
-      0,
-      bytes,
-    )
+    const order = { op: 'write', path: this.#path(path), executable: options.executable === true } as const
+    await this.#run(order, 0, toBytes(content))
   }
 
   /** A file, a link or an empty directory. */
@@ -155,7 +151,7 @@ export class SandboxFiles {
   }
 
   #path(path: string): string {
-    return pathInside(path, this.#context.workspace)
+    return pathInside(path, this.#context.status.workspace)
   }
 
   async #lines(order: FileOrder): Promise<Record<string, unknown>[]> {
@@ -180,8 +176,8 @@ export class SandboxFiles {
         size += bytes.length
       }
     })
-    if (input !== undefined) await command.write(input)
-    command.endInput()
+    if (input !== undefined) await command.execution.write(input)
+    command.execution.endInput()
     const { exitCode, timedOut } = await command.ended()
     if (exitCode === EXIT.ok) return Buffer.concat(out)
     if (timedOut)
@@ -191,33 +187,24 @@ export class SandboxFiles {
 
   /** A protected path that does not exist yet could be created, and would be quarantined a moment later. Refuse it first. */
   async #checkFirst(op: 'write' | 'delete', path: string): Promise<void> {
-    const { gated, workspace, stateDir } = this.#context
-    if (gated || !path.startsWith(`${workspace}/`)) return
-    const judged = (await requestValue(stateDir, { want: 'judge', access: 'write', path })) as Judged | null
+    const { status, stateDir } = this.#context
+    if (status.soft || !path.startsWith(`${status.workspace}/`)) return
+    const judged = await judgeAccess(stateDir, 'write', path)
     if (judged !== null) throw denied(op, path, judged)
   }
 
-  async #failure({ op, path }: FileOrder, failure: ToolError): Promise<SandboxError> {
+  async #failure({ op, path }: FileOrder, { errno, refused }: ToolError): Promise<SandboxError> {
+    const { status, stateDir } = this.#context
     const access = op === 'search' ? 'list' : op
-    const judged = await this.#judged(access, path, failure)
+    // The gate of a soft sandbox has judged and recorded the refusal already.
+    let judged = status.soft ? refused : null
+    if (!status.soft && REFUSALS.includes(errno))
+      judged = await judgeAccess(stateDir, access === 'delete' ? 'write' : access, path)
     if (judged !== null) return denied(access, path, judged)
-    const { errno } = failure
     return new SandboxError(ERROR_CODES[errno] ?? 'FILE_REFUSED', {
       what: `${path} ${ERROR_TEXTS[errno] ?? `cannot be used (${errno})`}`,
       at: path,
     })
-  }
-
-  /** Asks the supervisor whether the policy caused the error, and lets it record the denial. A gate has done both already. */
-  async #judged(
-    op: Exclude<FileOrder['op'], 'search'>,
-    path: string,
-    failure: ToolError,
-  ): Promise<Judged | null> {
-    if (this.#context.gated) return failure.refused
-    if (!REFUSALS.includes(failure.errno)) return null
-    const access = op === 'delete' ? 'write' : op
-    return (await requestValue(this.#context.stateDir, { want: 'judge', access, path })) as Judged | null
   }
 }
 

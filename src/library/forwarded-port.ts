@@ -19,7 +19,7 @@ export class ForwardedPort implements AsyncDisposable {
   private constructor(port: number, connection: SupervisorConnection) {
     this.port = port
     this.#connection = connection
-    this.#closed = new Promise(resolve => connection.attach({ data: () => undefined, closed: resolve }))
+    this.#closed = connection.closed()
     connection.unref()
   }
 

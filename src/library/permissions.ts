@@ -2,15 +2,12 @@
 import { resolve } from '../base/posix-path.ts'
 import { MAX_ASK_MS, MAX_TARGET_LENGTH } from '../control/messages.ts'
 import type { UserAnswer } from '../gateway/ask-user.ts'
-import type { Judged } from '../run/judge-refusal.ts'
-import type { SandboxStatus } from '../run/status.ts'
-import type { AuditTail } from './audit-tail.ts'
 import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import type { SandboxContext } from './command.ts'
 import { pathInside } from './exec-options.ts'
 import type { PenProgram } from './pen-program.ts'
 import { SandboxError } from './sandbox-error.ts'
-import { requestValue } from './supervisor-connection.ts'
+import { judgeAccess, requestValue } from './supervisor-connection.ts'
 
 /** How long the rule applies. Default: `session`. */
 export interface AllowOptions {
@@ -72,33 +69,30 @@ interface GrantList {
 /** @internal */
 export class Permissions {
   readonly #pen: PenProgram
-  readonly #tail: AuditTail
-  readonly #status: SandboxStatus
-  readonly #stateDir: string
+  readonly #context: SandboxContext
   #list: Promise<GrantList> | undefined
 
-  constructor(pen: PenProgram, { tail, stateDir }: SandboxContext, status: SandboxStatus) {
+  constructor(pen: PenProgram, context: SandboxContext) {
     this.#pen = pen
-    this.#tail = tail
-    this.#status = status
-    this.#stateDir = stateDir
+    this.#context = context
   }
 
   /** Returns when the rule is in force. */
   async setRule(verb: 'allow' | 'deny', target: string, options: AllowOptions): Promise<void> {
     checkValue(`box.${verb}()`, 'the host', target, 'text')
     checkOptions(`box.${verb}()`, options, ALLOW_SHAPE)
-    if (this.#status.gateway === null)
+    const { tail, status } = this.#context
+    if (status.gateway === null)
       throw new SandboxError('STATE', {
-        what: `this sandbox has no network: ${this.#status.network}`,
+        what: `this sandbox has no network: ${status.network}`,
         retry: false,
         hint: 'start it without offline and with network.mode "gateway"',
       })
     if (target.startsWith('-'))
       throw usage(`"${target}" is not a host`, 'expected host:port, such as registry.example.com:443')
-    const mark = this.#tail.mark()
+    const mark = tail.mark()
     await this.#pen.verb([verb, target, ...lifetimeFlags(options)])
-    const seen = await this.#tail.until(
+    const seen = await tail.until(
       mark,
       ({ kind }) => kind === 'policy-changed' || kind === 'policy-edit-refused',
       IN_FORCE_MS,
@@ -114,13 +108,8 @@ export class Permissions {
     checkValue('box.grant()', 'the path', path, 'text')
     checkOptions('box.grant()', options, { rw: 'boolean', for: 'time' })
     const lifetime = duration(options.for ?? '1h')
-    await this.#pen.verb([
-      'grant',
-      resolve(path),
-      ...(options.rw === true ? ['--rw'] : []),
-      '--for',
-      lifetime,
-    ])
+    const access = options.rw === true ? ['--rw'] : []
+    await this.#pen.verb(['grant', resolve(path), ...access, '--for', lifetime])
     this.#list = undefined
   }
 
@@ -130,22 +119,19 @@ export class Permissions {
     checkOptions('box.requestPermission()', options, { wait: 'number', signal: 'signal' })
     const { wait = 0, signal } = options
     const waitMs = Math.min(Math.max(0, wait), MAX_ASK_MS)
-    if ((request.host === undefined) === (request.path === undefined))
+    const { host, path = '', rw = false } = request
+    if ((host === undefined) === (request.path === undefined))
       throw usage('give a host or a path', '{ host: "registry.example.com:443" }')
-    return request.host === undefined
-      ? await this.#requestPath(
-          pathInside(request.path ?? '', this.#status.workspace),
-          request.rw === true,
-          waitMs,
-          signal,
-        )
-      : await this.#requestHost(request.host, waitMs)
+    return host === undefined
+      ? await this.#requestPath(pathInside(path, this.#context.status.workspace), rw, waitMs, signal)
+      : await this.#requestHost(host, waitMs)
   }
 
   async #requestHost(target: string, waitMs: number): Promise<PermissionAnswer> {
     if (target.length > MAX_TARGET_LENGTH)
       throw usage('the host is too long', 'expected host:port, such as registry.example.com:443')
-    const answer = (await requestValue(this.#stateDir, { want: 'ask', target, waitMs }, waitMs)) as UserAnswer
+    const { stateDir } = this.#context
+    const answer = (await requestValue(stateDir, { want: 'ask', target, waitMs }, waitMs)) as UserAnswer
     if (answer.allowed) return GRANTED
     return { granted: false, permission: answer.fix, why: answer.why }
   }
@@ -156,8 +142,7 @@ export class Permissions {
     waitMs: number,
     signal: AbortSignal | undefined,
   ): Promise<PermissionAnswer> {
-    const access = write ? 'write' : 'read'
-    const judged = (await requestValue(this.#stateDir, { want: 'judge', access, path })) as Judged | null
+    const judged = await judgeAccess(this.#context.stateDir, write ? 'write' : 'read', path)
     if (judged === null) return GRANTED
     for (const deadline = performance.now() + waitMs; ; ) {
       if (await this.#isGranted(path, write)) return GRANTED

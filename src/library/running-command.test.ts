@@ -17,10 +17,12 @@ async function begin() {
   const command = {
     exitStatus: { code: 0, signal: null },
     ended: () => ended,
-    sendSignal: (name: string) => sent.push(name),
-    kill: () => sent.push('end'),
-    write: async (bytes: Uint8Array) => void sent.push(new TextDecoder().decode(bytes)),
-    endInput: () => sent.push('eof'),
+    execution: {
+      signal: (name: string) => sent.push(name),
+      kill: () => sent.push('end'),
+      write: async (bytes: Uint8Array) => void sent.push(new TextDecoder().decode(bytes)),
+      endInput: () => sent.push('eof'),
+    },
   }
   const running = await RunningCommand.begin(1000, async output => {
     put = output

@@ -42,15 +42,10 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
     maxOutput: number,
     start: (output: (stream: Stream, bytes: Uint8Array) => Promise<void> | undefined) => Promise<Command>,
   ): Promise<RunningCommand> {
-    const early: OutputPiece[] = []
-    let running: RunningCommand | undefined
-    const command = await start((stream, bytes) => {
-      if (running !== undefined) return running.#put(stream, bytes)
-      early.push({ stream, bytes: bytes.slice() })
-      return undefined
-    })
+    // The first output comes after the supervisor has read the order, so `running` is set by then.
+    let running: RunningCommand
+    const command = await start((stream, bytes) => running.#put(stream, bytes))
     running = new RunningCommand(command, maxOutput)
-    for (const { stream, bytes } of early) void running.#put(stream, bytes)
     return running
   }
 
@@ -60,9 +55,9 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
     this.#queue = new PieceQueue(maxOutput)
     this.#captured = captureStreams(maxOutput)
     this.stdin = new Writable({
-      write: (chunk: Uint8Array, _, done) => void command.write(chunk).then(() => done(), done),
+      write: (chunk: Uint8Array, _, done) => void command.execution.write(chunk).then(() => done(), done),
       final: done => {
-        command.endInput()
+        command.execution.endInput()
         done()
       },
     })
@@ -84,7 +79,7 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
   /** Resolves when there is room for more input. */
   write(data: string | Uint8Array): Promise<void> {
     checkValue('write()', 'the data', data, 'bytes')
-    return this.#command.write(toBytes(data))
+    return this.#command.execution.write(toBytes(data))
   }
 
   endInput(): void {
@@ -95,13 +90,13 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
   signal(name: NodeJS.Signals): void {
     if (!isForwardable(name))
       throw usage(`"${String(name)}" is not a signal that pen forwards`, 'use SIGTERM, SIGINT or SIGHUP')
-    this.#command.sendSignal(name)
+    this.#command.execution.signal(name)
   }
 
   /** Sends the signal to the process group. Without one, kills every process that the command started. False after the end. */
   kill(signal: NodeJS.Signals = 'SIGKILL'): boolean {
     if (signal !== 'SIGKILL') this.signal(signal)
-    else this.#command.kill()
+    else this.#command.execution.kill()
     return !this.#isOver
   }
 

@@ -23,7 +23,6 @@ import {
 } from './exec-options.ts'
 import { SandboxFiles } from './files.ts'
 import { ForwardedPort, type ForwardOptions } from './forwarded-port.ts'
-import { OutputListener } from './output-listener.ts'
 import { PenProgram } from './pen-program.ts'
 import {
   type AllowOptions,
@@ -92,7 +91,6 @@ export class Sandbox implements AsyncDisposable {
   readonly #permissions: Permissions
   readonly #events = new EventListeners<SandboxEvents>(EVENTS)
   readonly #ownership: SupervisorConnection | undefined
-  readonly #stopListening: () => void
   #isOver: boolean = false
 
   private constructor(started: Started, pen: PenProgram, ownership: SupervisorConnection | undefined) {
@@ -106,23 +104,17 @@ export class Sandbox implements AsyncDisposable {
     this.#pen = pen
     this.#ownership = ownership
     const tail = new AuditTail(stateDir, status.run)
-    this.#context = {
-      stateDir,
-      workspace: status.workspace,
-      exec: status.exec,
-      tail,
-      gated: status.soft,
-    }
+    this.#context = { stateDir, status, tail }
     this.files = new SandboxFiles(this.#context)
-    this.#permissions = new Permissions(pen, this.#context, status)
-    this.#stopListening = tail.listen(record => {
+    this.#permissions = new Permissions(pen, this.#context)
+    tail.listen(record => {
       const [denial, limit, ask] = [denialOf(record), limitOf(record), askOf(record)]
       if (denial !== undefined) this.#events.emit('denial', denial)
       if (limit !== undefined) this.#events.emit('limit', limit)
       if (ask !== undefined) this.#events.emit('ask', ask)
       if (record.kind === 'run-end') this.#end()
     })
-    ownership?.attach({ data: () => undefined, closed: () => this.#end() })
+    void ownership?.closed().then(() => this.#end())
   }
 
   /** Starts the sandbox of a project. Joins a running one that has the same policy, or when no policy is given. */
@@ -136,11 +128,7 @@ export class Sandbox implements AsyncDisposable {
       ...(options.isolation !== undefined && { isolation: options.isolation }),
       ...(options.backend !== undefined && { backend: options.backend }),
     }
-    const answer = (await pen.ask('__start', {
-      policy,
-      offline: options.offline === true,
-      allowUserExpansion: false,
-    })) as StartAnswer
+    const answer = (await pen.ask('__start', { policy, offline: options.offline === true })) as StartAnswer
     if (!answer.ok) throw asSandboxError(asPenError(answer.error))
     // The sandbox ends with this program, also when the program is killed.
     const ownership = answer.started
@@ -153,9 +141,8 @@ export class Sandbox implements AsyncDisposable {
   /** Runs a command to its end. A string goes to `/bin/sh` in the sandbox; an array bypasses the shell. */
   async exec(command: CommandLine, options: ExecOptions = {}): Promise<ExecResult> {
     checkOptions('box.exec()', options, EXEC_SHAPE)
-    const captured = captureStreams(maxOutputOf(options.maxOutput, this.#context.exec.maxOutput))
-    const listener = new OutputListener(options.onOutput)
-    const timeoutMs = timeoutOf(options.timeout, this.#context.exec.timeout)
+    const captured = captureStreams(maxOutputOf(options.maxOutput, this.#context.status.exec.maxOutput))
+    const timeoutMs = timeoutOf(options.timeout, this.#context.status.exec.timeout)
     const request = {
       ...options,
       command,
@@ -164,22 +151,30 @@ export class Sandbox implements AsyncDisposable {
         tooLongHint: 'use a shorter timeout, or raise exec.ceiling in the policy',
       }),
     }
+    const failures: unknown[] = []
+    const deliver = async (stream: 'stdout' | 'stderr', bytes: Uint8Array): Promise<void> => {
+      try {
+        await options.onOutput?.(stream, bytes)
+      } catch (error) {
+        failures.push(error)
+        running.execution.kill()
+      }
+    }
     const running = await Command.begin(this.#context, request, (stream, bytes) => {
       captured[stream].push(bytes)
-      return listener.push(stream, bytes)
+      return options.onOutput === undefined || failures.length > 0 ? undefined : deliver(stream, bytes)
     })
-    void listener.failed.then(() => running.kill())
-    if (options.stdin !== undefined) void running.write(toBytes(options.stdin))
-    running.endInput()
+    if (options.stdin !== undefined) void running.execution.write(toBytes(options.stdin))
+    running.execution.endInput()
     const end = await running.ended()
-    listener.throwIfFailed()
+    if (failures.length > 0) throw failures[0]
     return resultOf(end, captured, running.failure)
   }
 
   /** Starts a command. Its output is read while it runs, and its input stays open. */
   async spawn(command: CommandLine, options: SpawnOptions = {}): Promise<RunningCommand> {
     checkOptions('box.spawn()', options, SPAWN_SHAPE)
-    const maxOutput = maxOutputOf(options.maxOutput, this.#context.exec.maxOutput)
+    const maxOutput = maxOutputOf(options.maxOutput, this.#context.status.exec.maxOutput)
     const timeoutMs = options.timeout === undefined ? null : timeoutOf(options.timeout, 0)
     const request = { ...options, command, timeoutMs, tooLongHint: 'remove it: spawn() needs no timeout' }
     return RunningCommand.begin(maxOutput, output => Command.begin(this.#context, request, output))
@@ -257,7 +252,7 @@ export class Sandbox implements AsyncDisposable {
     this.#isOver = true
     // Emit the last records before `end`.
     this.#context.tail.pollQuietly()
-    this.#stopListening()
+    this.#context.tail.close()
     this.#ownership?.destroy()
     this.#events.emit('end')
   }

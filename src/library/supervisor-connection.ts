@@ -1,31 +1,20 @@
 /** The library's client of a supervisor, on node:net, so that it runs on Node and on Bun. The supervisor is this user's own pen. */
 import { existsSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { ANSWER_TIMEOUT_MS, addressOf, connectError, controlPath, timeoutError } from '../control/address.ts'
-import type { ControlEvents, ControlStream } from '../control/execution.ts'
-import {
-  type Answer,
-  AnswerReader,
-  asPenError,
-  encodeRequest,
-  type Request,
-  type ShortRequest,
-} from '../control/messages.ts'
+import { ANSWER_TIMEOUT_MS, addressOf, connectError, controlPath } from '../control/address.ts'
+import { type ControlEvents, type ControlStream, exchange } from '../control/execution.ts'
+import { type JudgedAccess, type Request, type ShortRequest, takeValue } from '../control/messages.ts'
+import type { Judged } from '../run/judge-refusal.ts'
 import { asSandboxError, endedError, SandboxError } from './sandbox-error.ts'
 
 export class SupervisorConnection implements ControlStream {
   readonly #socket: Socket
   #events: ControlEvents | undefined
   #isClosed: boolean = false
-  /** Bytes that arrived while no listener was attached. */
-  #held: Uint8Array[] = []
 
   private constructor(socket: Socket) {
     this.#socket = socket
-    socket.on('data', (bytes: Buffer) => {
-      if (this.#events === undefined) this.#held.push(bytes)
-      else this.#events.data(bytes)
-    })
+    socket.on('data', (bytes: Buffer) => this.#events?.data(bytes))
     socket.on('error', () => undefined)
     socket.once('close', () => {
       this.#isClosed = true
@@ -39,8 +28,7 @@ export class SupervisorConnection implements ControlStream {
       const socket = connect({ path: address.path })
       socket.once('error', error => {
         address.close()
-        const failure = connectError(stateDir, error)
-        reject(failure === undefined ? endedError() : asSandboxError(failure))
+        reject(connectError(stateDir, error) ?? endedError())
       })
       socket.once('connect', () => {
         address.close()
@@ -52,14 +40,7 @@ export class SupervisorConnection implements ControlStream {
 
   attach(events: ControlEvents): void {
     this.#events = events
-    for (const bytes of this.#held.splice(0)) events.data(bytes)
     if (this.#isClosed) events.closed()
-  }
-
-  /** Removes the listener. `rest` goes to the next one. */
-  detach(rest: Uint8Array): void {
-    this.#events = undefined
-    if (rest.length > 0) this.#held.push(rest)
   }
 
   send(bytes: Uint8Array): void {
@@ -89,59 +70,50 @@ export class SupervisorConnection implements ControlStream {
   unref(): void {
     this.#socket.unref()
   }
-}
 
-export interface Reply {
-  readonly value: unknown
-  readonly socket: SupervisorConnection
-}
-
-/** Throws the error that the supervisor answers with. */
-export async function sendRequest(
-  stateDir: string,
-  request: Request,
-  timeoutMs = ANSWER_TIMEOUT_MS,
-): Promise<Reply> {
-  const socket = await SupervisorConnection.open(stateDir)
-  const asked = new Promise<Answer>((resolve, reject) => {
-    const reader = new AnswerReader()
-    const timer = setTimeout(() => reject(asSandboxError(timeoutError(stateDir))), timeoutMs)
-    socket.attach({
-      data: bytes => {
-        try {
-          const found = reader.push(bytes)
-          if (found === undefined) return
-          clearTimeout(timer)
-          socket.detach(found.rest)
-          resolve(found.answer)
-        } catch (error) {
-          clearTimeout(timer)
-          reject(asSandboxError(error))
-        }
-      },
-      closed: () => {
-        clearTimeout(timer)
-        reject(endedError())
-      },
-    })
-  })
-  socket.send(encodeRequest(request))
-  try {
-    const answer = await asked
-    if (!answer.ok) throw asSandboxError(asPenError(answer.error))
-    return { value: answer.value, socket }
-  } catch (error) {
-    socket.destroy()
-    throw error
+  closed(): Promise<void> {
+    return new Promise(resolve => this.attach({ data: () => undefined, closed: resolve }))
   }
 }
 
-/** The value of a short request. `waitMs` extends the timeout for a request that waits for a person. */
-export async function requestValue(stateDir: string, request: ShortRequest, waitMs = 0): Promise<unknown> {
-  const { socket, value } = await sendRequest(stateDir, request, ANSWER_TIMEOUT_MS + waitMs)
+interface Reply {
+  readonly value: unknown
+  readonly socket: SupervisorConnection
+  /** Bytes that arrived after the answer. */
+  readonly rest: Uint8Array
+}
+
+/** Throws the error that the supervisor answers with. `waitMs` extends the timeout for a request that waits for a person. */
+export async function sendRequest(stateDir: string, request: Request, waitMs = 0): Promise<Reply> {
+  let socket: SupervisorConnection | undefined
+  try {
+    socket = await SupervisorConnection.open(stateDir)
+    const found = await exchange(stateDir, socket, request, ANSWER_TIMEOUT_MS + waitMs)
+    if (found === undefined) throw endedError()
+    return { value: takeValue(found.message), socket, rest: found.rest }
+  } catch (error) {
+    socket?.destroy()
+    throw asSandboxError(error)
+  }
+}
+
+/** The value of a short request. */
+export async function requestValue(
+  stateDir: string,
+  request: ShortRequest,
+  waitMs?: number,
+): Promise<unknown> {
+  const { socket, value } = await sendRequest(stateDir, request, waitMs)
   socket.end()
   return value
 }
+
+/** Asks whether the policy refuses an access that failed, and lets the supervisor record the denial. Null if it does not. */
+export const judgeAccess = async (
+  stateDir: string,
+  access: JudgedAccess,
+  path: string,
+): Promise<Judged | null> => (await requestValue(stateDir, { want: 'judge', access, path })) as Judged | null
 
 const STOP_TIMEOUT_MS = 15_000
 const RECORD_TIMEOUT_MS = 2000
@@ -150,23 +122,13 @@ const POLL_MS = 5
 /** Returns when the supervisor has ended. Removing its record is its last action. */
 export async function stopSupervisor(stateDir: string): Promise<void> {
   const { socket } = await sendRequest(stateDir, { want: 'stop' })
-  await closed(socket)
+  const late = new Promise<never>((_, reject) => {
+    const error = new SandboxError('STATE', { what: 'the sandbox does not stop' })
+    setTimeout(reject, STOP_TIMEOUT_MS, error).unref()
+  })
+  await Promise.race([socket.closed(), late])
   for (const deadline = performance.now() + RECORD_TIMEOUT_MS; performance.now() < deadline; ) {
     if (!existsSync(`${stateDir}/supervisor.json`)) return
     await new Promise(done => setTimeout(done, POLL_MS))
   }
-}
-
-function closed(socket: SupervisorConnection): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () => reject(new SandboxError('STATE', { what: 'the sandbox does not stop' })),
-      STOP_TIMEOUT_MS,
-    )
-    const done = (): void => {
-      clearTimeout(timer)
-      resolve()
-    }
-    socket.attach({ data: () => undefined, closed: done })
-  })
 }

@@ -9,7 +9,6 @@ import { newRunId } from '../audit/segment-name.ts'
 import { HeadStart } from '../backend/container/head-start.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { putInPlaceOf } from '../base/kernel/descriptor.ts'
-import { startTimeOf } from '../base/kernel/processes.ts'
 import { showPhases } from '../base/phases.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Lock } from '../config/lock.ts'
@@ -23,8 +22,10 @@ import {
   type StartReport,
   type SupervisorInput,
 } from '../control/supervisor-order.ts'
-import type { ControlServer, Served } from '../run/control-server.ts'
+import { openAgent } from '../run/agent-preset.ts'
+import { ControlServer, type Served } from '../run/control-server.ts'
 import { liveState } from '../run/live-files.ts'
+import { runSandbox } from '../run/run-sandbox.ts'
 
 /** Bounds the log after the start: a sandbox that reaches its limits all day must not fill the disk. */
 const MAX_LOG = 256 * 1024
@@ -66,8 +67,7 @@ async function superviseProject(input: SupervisorInput, starter: Starter): Promi
     // The engine now works in parallel.
     const project = findProject()
     if (project.id !== order.id || project.stateDir !== stateDir) throw changed(project.world.workspace)
-    const { runSandbox } = await import('../run/run-sandbox.ts')
-    const agent = order.agent === undefined ? undefined : await agentOf(order.agent)
+    const agent = order.agent === undefined ? undefined : openAgent(order.agent, process.env)
     await runSandbox({
       command: [],
       env: process.env,
@@ -100,11 +100,6 @@ async function superviseProject(input: SupervisorInput, starter: Starter): Promi
   }
 }
 
-async function agentOf(name: string) {
-  const { openAgent } = await import('../run/agent-preset.ts')
-  return openAgent(name, process.env)
-}
-
 /** The same order, live config and version of pen mostly need the same container as the last start. */
 function beginHeadStart({ order, stateDir, cacheDir }: SupervisorInput): Promise<HeadStart> {
   // Hashed, because an order may contain secrets and the key is stored on disk.
@@ -126,7 +121,6 @@ async function serve(
   starter: Starter,
 ): Promise<ControlServer> {
   const { project, serving, image } = sandbox
-  const { ControlServer } = await import('../run/control-server.ts')
   const { plan } = serving.prepared
   writeFileSync(`${project.stateDir}/workspace`, `${plan.workspace}\n`, { mode: 0o600 })
   await serving.running.ready
@@ -134,7 +128,6 @@ async function serve(
   const server = new ControlServer({ ...sandbox, since })
   writeRecord(project.stateDir, {
     pid: process.pid,
-    startTime: startTimeOf(process.pid) ?? '0',
     run: serving.audit.run,
     workspace: plan.workspace,
     backend: plan.backend,

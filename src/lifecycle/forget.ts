@@ -1,11 +1,12 @@
 /** Stops a sandbox and removes its state. Never removes the project. */
-import { rmdirSync } from 'node:fs'
+import { readlinkSync, rmdirSync } from 'node:fs'
+import { auditDirectory } from '../audit/directory.ts'
+import { runningPids } from '../audit/running.ts'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { basename } from '../base/posix-path.ts'
 import { presenceOf, statePaths, withChangeLock } from '../control/state.ts'
 import { namesIn } from './list.ts'
-import { refuseWhileRunning } from './refuse-while-running.ts'
 import { stopSandbox } from './stop.ts'
 
 export const VOLUMES = 'volumes'
@@ -27,6 +28,31 @@ export async function forgetSandbox(
   // Only after the lock file is released, and only if no other command uses the directory again.
   removeIfEmpty(stateDir)
 }
+
+/**
+ * Refuses while a `pen run` uses the project's audit and volumes: only the user can decide to end it. The supervisor of `pen start` is
+ * excepted: the caller stops it.
+ */
+export function refuseWhileRunning(stateDir: string, supervisor: number | undefined): void {
+  const pid = runningPids(auditDirectory(stateDir)).find(one => one !== supervisor && isPen(one))
+  if (pid === undefined) return
+  throw new PenError('STATE', {
+    what: `a pen run still uses the sandbox ${basename(stateDir)} (process ${pid}); nothing was removed`,
+    at: stateDir,
+    hint: 'end it, then try again',
+  })
+}
+
+/** The kernel may have reused the pid of a killed pen. */
+function isPen(pid: number): boolean {
+  try {
+    return nameOf(readlinkSync(`/proc/${pid}/exe`)) === nameOf(process.execPath)
+  } catch {
+    return false
+  }
+}
+
+const nameOf = (program: string): string => basename(program).replace(/ \(deleted\)$/, '')
 
 /** Returns whether the directory is gone. */
 export function removeIfEmpty(directory: string): boolean {

@@ -1,8 +1,11 @@
-/** Lists every sandbox of this user, running or not. Listing also repairs stale state. */
+/** Finds and lists the sandboxes of this user, running or not. Listing also repairs stale state. */
 import { lstatSync, readdirSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
+import { nearest } from '../base/nearest.ts'
+import { printable } from '../base/printable.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { findHome, locate } from '../config/locate.ts'
+import { findProject } from '../config/project.ts'
 import { hasLeftovers, presenceOf, type SupervisorRecord } from '../control/state.ts'
 
 export interface KnownSandbox {
@@ -81,4 +84,38 @@ function workspaceOf(stateDir: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+interface NamedSandbox {
+  readonly id: string
+  readonly stateDir: string
+  /** Undefined for a sandbox that was configured but never started. */
+  readonly workspace: string | undefined
+  /** `~/.pen`. */
+  readonly state: string
+}
+
+/** The sandbox with a name that `pen ls` shows. Without a name, that of the current project. */
+export async function sandboxNamed(name: string | undefined): Promise<NamedSandbox> {
+  if (name === undefined) {
+    const { id, stateDir, world } = findProject()
+    return { id, stateDir, workspace: world.workspace, state: world.state }
+  }
+  const known = await listSandboxes({ repair: true })
+  const exact = known.find(({ id }) => id === name)
+  // The hash at the end may be left out if the name is unique.
+  const alike = known.filter(({ id }) => id.slice(0, id.lastIndexOf('-')) === name)
+  const found = exact ?? (alike.length === 1 ? alike[0] : undefined)
+  if (found === undefined) throw unknown(name, alike.length > 1 ? alike : known)
+  const { id, stateDir, workspace } = found
+  return { id, stateDir, workspace, state: stateOfUser() }
+}
+
+function unknown(name: string, candidates: readonly { readonly id: string }[]): PenError {
+  const ids = candidates.map(({ id }) => id)
+  const meant = nearest(name, ids) ?? ids.find(id => id.startsWith(name))
+  return new PenError('USAGE', {
+    what: `there is no sandbox "${printable(name, 64)}", or more than one`,
+    hint: meant === undefined ? 'pen ls' : `did you mean ${meant}? pen ls lists all`,
+  })
 }

@@ -2,12 +2,12 @@
  * A supervisor process that is started early, before pen knows whether it needs one. It waits for its input while pen reads the state
  * of the sandbox. Without input it ends and changes nothing.
  */
-import { closeSync, writeSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { pipe } from '../base/kernel/descriptor.ts'
 import { ownProgram } from '../base/own-program.ts'
 import { startProgram } from '../base/start-program.ts'
-import { SUPERVISE_MODE, type SupervisorInput } from '../control/supervisor-order.ts'
+import { SUPERVISE_MODE, type SupervisorInput, writeJson } from '../control/supervisor-order.ts'
 
 let spare: SpareSupervisor | undefined
 
@@ -50,9 +50,8 @@ export class SpareSupervisor {
   assign(order: SupervisorInput): void {
     const fd = this.#order
     if (fd === undefined) return
-    const bytes = Buffer.from(JSON.stringify(order))
     try {
-      for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
+      writeJson(fd, order)
     } catch (error) {
       // It has died. Its report then ends without `ready`.
       if (errnoOf(error) !== 'EPIPE') throw error

@@ -42,39 +42,32 @@ export const startSandbox = (project: Project, start: Start): Promise<Started> =
   withChangeLock(project.stateDir, () => startUnlessRunning(project, start))
 
 /** The caller holds the change lock. */
-export async function startUnlessRunning(project: Project, start: Start): Promise<Started> {
-  const spare = start.spare ?? new SpareSupervisor()
+export async function startUnlessRunning(
+  { stateDir, world: { workspace, state } }: Project,
+  { asked, say, owner = null, isAnnounced = false, spare = new SpareSupervisor() }: Start,
+): Promise<Started> {
   try {
-    return await useUnlessRunning(project, start, spare)
+    // A supervisor may be starting whose `pen start` was killed. It either ends or becomes ready.
+    for (const deadline = Date.now() + TIMEOUT_MS; ; await Bun.sleep(POLL_MS)) {
+      if (await isAnswering(stateDir)) return 'already'
+      const presence = await presenceOf(stateDir)
+      if (presence.is === 'absent') break
+      if (Date.now() > deadline) throw hung(stateDir, presence.owner?.pid)
+    }
+    const { came, held, ...effective } = orderFor(stateDir, asked, owner)
+    const { log } = statePaths(stateDir)
+    rmSync(log, { force: true })
+    spare.assign({ ...effective, workspace, stateDir, cacheDir: `${state}/cache`, debug: areShown() })
+    phase('supervisor asked')
+    await untilReady(spare.report, log, say)
+    phase('sandbox ready')
+    if (held !== undefined) say(`started again with the flags of its last start${held}; pen stop drops them`)
+    else if (isAnnounced)
+      say(`started the sandbox of this project${came === 'again' ? ' again' : ''}; pen stop ends it`)
+    return came
   } finally {
     spare.dismiss()
   }
-}
-
-async function useUnlessRunning(
-  { stateDir, world }: Project,
-  { asked, say, owner = null, isAnnounced = false }: Start,
-  spare: SpareSupervisor,
-): Promise<Started> {
-  // A supervisor may be starting whose `pen start` was killed. It either ends or becomes ready.
-  for (const deadline = Date.now() + TIMEOUT_MS; ; await Bun.sleep(POLL_MS)) {
-    if (await isAnswering(stateDir)) return 'already'
-    const presence = await presenceOf(stateDir)
-    if (presence.is === 'absent') break
-    if (Date.now() > deadline) throw hung(stateDir, presence.owner?.pid)
-  }
-  const { came, held, ...effective } = orderFor(stateDir, asked, owner)
-  const { log } = statePaths(stateDir)
-  rmSync(log, { force: true })
-  const { workspace, state } = world
-  spare.assign({ ...effective, workspace, stateDir, cacheDir: `${state}/cache`, debug: areShown() })
-  phase('supervisor asked')
-  await untilReady(spare.report, log, say)
-  phase('sandbox ready')
-  if (held !== undefined) say(`started again with the flags of its last start${held}; pen stop drops them`)
-  else if (isAnnounced)
-    say(`started the sandbox of this project${came === 'again' ? ' again' : ''}; pen stop ends it`)
-  return came
 }
 
 interface EffectiveOrder extends Pick<SupervisorInput, 'order' | 'backend' | 'owner'> {

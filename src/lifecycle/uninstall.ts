@@ -6,10 +6,9 @@ import { lstatSync, unlinkSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { findHome } from '../config/locate.ts'
 import { DOCUMENTS } from '../config/pen-directory.ts'
-import { forgetSandbox, removeIfEmpty, removeState } from './forget.ts'
+import { forgetSandbox, refuseWhileRunning, removeIfEmpty, removeState } from './forget.ts'
 import { collectLeftovers, type Leftover } from './leftovers.ts'
 import { listSandboxes, namesIn, refuseStateOfOthers, stateOfUser } from './list.ts'
-import { refuseWhileRunning } from './refuse-while-running.ts'
 
 export interface Removed {
   readonly kind: Exclude<Leftover['kind'], 'record'> | 'sandbox' | 'directory'

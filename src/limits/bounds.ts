@@ -33,6 +33,7 @@ export class Bounds {
   /** RLIMIT_NPROC for the init if no cgroup counts processes; undefined when it must not be set. */
   readonly nproc: number | undefined
 
+  /** Throws if a limit cannot be enforced, which stops the run. */
   constructor({ limits, runId, support = limitSupport() }: BoundOptions) {
     this.limits = limits
     this.support = support
@@ -62,6 +63,3 @@ export class Bounds {
     await removeCgroups(this.cgroup?.dirs ?? [])
   }
 }
-
-/** Throws if a limit cannot be enforced, which stops the run. */
-export const openBounds = (options: BoundOptions): Bounds => new Bounds(options)

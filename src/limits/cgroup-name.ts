@@ -1,5 +1,6 @@
 /** The name of a sandbox's cgroup contains its owner, so that another pen knows whether it is still used. */
-import { type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
+import { readdirSync } from 'node:fs'
+import { isAlive, type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
 
 const NAME = /^pen-(\d+)-(\d+)-([A-Za-z0-9_.-]+)$/
 
@@ -15,3 +16,10 @@ export function ownerOf(name: string): ProcessIdentity | undefined {
 
 /** The id of the run in a cgroup's name. */
 export const runOf = (name: string): string | undefined => NAME.exec(name)?.[3]
+
+/** The names in a directory whose pen is dead. */
+export const namesOfDead = (dir: string): string[] =>
+  readdirSync(dir).filter(name => {
+    const owner = ownerOf(name)
+    return owner !== undefined && !isAlive(owner)
+  })

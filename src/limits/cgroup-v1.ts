@@ -1,35 +1,29 @@
 /** Cgroup version 1: one hierarchy per controller, with a directory in each. Usually only root may write there. */
-import { accessSync, closeSync, constants, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync } from 'node:fs'
 import type { Limits } from '../policy/policy.ts'
 import {
   CGROUP_LIMITS,
-  type Cgroup,
+  Cgroup,
   type CgroupLimit,
   CONTROLLER,
   CounterFile,
   CPU_PERIOD_US,
   cpuQuota,
+  isWritable,
+  type OpenCgroup,
   OWN_PROCESSES,
   removeCgroup,
   setLimit,
+  tryToSet,
 } from './cgroup.ts'
 import type { OwnCgroups } from './own-cgroup.ts'
-
-const writable = (path: string): boolean => {
-  try {
-    accessSync(path, constants.W_OK | constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
 
 /** The controllers in which this user may make a cgroup below pen's own. */
 export function findV1(own: OwnCgroups): ReadonlyMap<CgroupLimit, string> {
   const found = new Map<CgroupLimit, string>()
   for (const limit of CGROUP_LIMITS) {
     const dir = own.v1.get(CONTROLLER[limit])
-    if (dir !== undefined && writable(dir)) found.set(limit, dir)
+    if (dir !== undefined && isWritable(dir)) found.set(limit, dir)
   }
   return found
 }
@@ -40,7 +34,7 @@ export function openV1(
   parents: ReadonlyMap<CgroupLimit, string>,
   cores: number,
 ): Cgroup {
-  const dirs = new Map<CgroupLimit, string>()
+  const dirs = new Map<string, string>()
   const joinFds: number[] = []
   try {
     for (const [limit, parent] of parents) {
@@ -48,7 +42,7 @@ export function openV1(
       if (limit === 'cpus' && limits.cpus >= cores) continue
       const dir = `${parent}/${name}`
       mkdirSync(dir)
-      dirs.set(limit, dir)
+      dirs.set(CONTROLLER[limit], dir)
       SET[limit](dir, limits)
       // `tasks` and not `cgroup.procs`: a single-threaded process joins without a lock that blocks other processes.
       joinFds.push(openSync(`${dir}/tasks`, 'w'))
@@ -58,7 +52,7 @@ export function openV1(
     for (const dir of dirs.values()) removeCgroup(dir)
     throw error
   }
-  return opened(dirs, joinFds, new Set(parents.keys()))
+  return readV1(dirs, { joinFds, dirs: [...dirs.values()] })
 }
 
 const SET: Readonly<Record<CgroupLimit, (dir: string, limits: Limits) => void>> = {
@@ -74,60 +68,22 @@ const SET: Readonly<Record<CgroupLimit, (dir: string, limits: Limits) => void>> 
   },
 }
 
-function tryToSet(file: string, value: number): boolean {
-  try {
-    writeFileSync(file, String(value), { flag: 'r+' })
-    return true
-  } catch {
-    return false
+/** Counters of cgroups that exist, such as an engine's. */
+export function readV1(dirs: ReadonlyMap<string, string>, own?: OpenCgroup): Cgroup {
+  const counter = (limit: CgroupLimit, file: string, options?: { key?: string; unit?: number }) => {
+    const dir = dirs.get(CONTROLLER[limit])
+    return new CounterFile(dir === undefined ? undefined : `${dir}/${file}`, options)
   }
-}
-
-/** Counters of existing cgroups, such as an engine's. */
-export function readV1(
-  { memory, pids, cpus }: Readonly<Record<CgroupLimit, string | undefined>>,
-  holds: ReadonlySet<CgroupLimit>,
-): Cgroup {
-  const dirs = Object.entries({ memory, pids, cpus }).flatMap(([limit, dir]) =>
-    dir === undefined ? [] : [[limit as CgroupLimit, dir] as const],
+  return new Cgroup(
+    {
+      oomKills: counter('memory', 'memory.oom_control', { key: 'oom_kill' }),
+      refusedForks: counter('pids', 'pids.events', { key: 'max' }),
+      throttledMs: counter('cpus', 'cpu.stat', { key: 'throttled_time', unit: 1e6 }),
+      // Exists when cpu and cpuacct share a hierarchy, as on most systems.
+      cpuMs: counter('cpus', 'cpuacct.usage', { unit: 1e6 }),
+      memoryBytes: counter('memory', 'memory.usage_in_bytes'),
+      pids: counter('pids', 'pids.current'),
+    },
+    own,
   )
-  return { ...opened(new Map(dirs), [], holds), dirs: [] }
-}
-
-function opened(
-  dirs: ReadonlyMap<CgroupLimit, string>,
-  joinFds: readonly number[],
-  holds: ReadonlySet<CgroupLimit>,
-): Cgroup {
-  const counter = (limit: CgroupLimit, file: string): CounterFile =>
-    new CounterFile(dirs.has(limit) ? `${dirs.get(limit)}/${file}` : undefined)
-  const oom = counter('memory', 'memory.oom_control')
-  const forks = counter('pids', 'pids.events')
-  const cpu = counter('cpus', 'cpu.stat')
-  const memory = counter('memory', 'memory.usage_in_bytes')
-  const tasks = counter('pids', 'pids.current')
-  // Exists when cpu and cpuacct share a hierarchy, as on most systems.
-  const time = counter('cpus', 'cpuacct.usage')
-  return {
-    holds,
-    joinFds,
-    dirs: [...dirs.values()],
-    counters: () => ({
-      oomKills: oom.read('oom_kill') ?? 0,
-      refusedForks: forks.read('max') ?? 0,
-      throttledMs: (cpu.read('throttled_time') ?? 0) / 1e6,
-    }),
-    usage: () => {
-      const ns = time.read()
-      return {
-        cpuMs: ns === undefined ? undefined : ns / 1e6,
-        memoryBytes: memory.read(),
-        pids: tasks.read(),
-      }
-    },
-    close: () => {
-      for (const file of [oom, forks, cpu, memory, tasks, time]) file.close()
-      for (const fd of joinFds) closeSync(fd)
-    },
-  }
 }

@@ -97,7 +97,7 @@ describe('a cgroup of version 2', () => {
     writeFileSync(`${dir}/memory.events`, 'low 0\nhigh 0\nmax 3\noom 1\noom_kill 2\noom_group_kill 1\n')
     writeFileSync(`${dir}/pids.events`, 'max 7\n')
     writeFileSync(`${dir}/cpu.stat`, 'usage_usec 5000\nuser_usec 1\nthrottled_usec 9000\n')
-    const read = readV2(dir, new Set())
+    const read = readV2(dir)
     expect(read.counters()).toEqual({ oomKills: 2, refusedForks: 7, throttledMs: 9 })
     expect(read.usage()).toEqual({ cpuMs: 5, memoryBytes: undefined, pids: undefined })
     read.close()

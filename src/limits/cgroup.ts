@@ -1,5 +1,5 @@
 /** What both cgroup versions provide: descriptors to join, counters to read, and a directory to remove. */
-import { closeSync, openSync, readSync, rmdirSync, writeFileSync } from 'node:fs'
+import { accessSync, closeSync, constants, openSync, readSync, rmdirSync, writeFileSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import type { Limits } from '../policy/policy.ts'
 
@@ -24,14 +24,46 @@ interface CgroupUsage {
   readonly pids: number | undefined
 }
 
-export interface Cgroup {
-  readonly holds: ReadonlySet<CgroupLimit>
+/** A cgroup that pen made. */
+export interface OpenCgroup {
   /** Open for writing. A process joins by writing `0` into each. */
   readonly joinFds: readonly number[]
-  counters(): CgroupCounters
-  usage(): CgroupUsage
-  close(): void
   readonly dirs: readonly string[]
+}
+
+/** A cgroup that pen, systemd or an engine made. */
+export class Cgroup implements OpenCgroup {
+  readonly joinFds: readonly number[]
+  readonly dirs: readonly string[]
+  readonly #files: Readonly<Record<keyof CgroupCounters | keyof CgroupUsage, CounterFile>>
+
+  constructor(
+    files: Readonly<Record<keyof CgroupCounters | keyof CgroupUsage, CounterFile>>,
+    { joinFds, dirs }: OpenCgroup = { joinFds: [], dirs: [] },
+  ) {
+    this.#files = files
+    this.joinFds = joinFds
+    this.dirs = dirs
+  }
+
+  counters(): CgroupCounters {
+    const { oomKills, refusedForks, throttledMs } = this.#files
+    return {
+      oomKills: oomKills.read() ?? 0,
+      refusedForks: refusedForks.read() ?? 0,
+      throttledMs: throttledMs.read() ?? 0,
+    }
+  }
+
+  usage(): CgroupUsage {
+    const { cpuMs, memoryBytes, pids } = this.#files
+    return { cpuMs: cpuMs.read(), memoryBytes: memoryBytes.read(), pids: pids.read() }
+  }
+
+  close(): void {
+    for (const file of Object.values(this.#files)) file.close()
+    for (const fd of this.joinFds) closeSync(fd)
+  }
 }
 
 /** The guard's child, bubblewrap's monitor and the init are in the cgroup too, and do not count as the user's processes. */
@@ -55,26 +87,55 @@ export function setLimit(file: string, value: number | string): void {
   }
 }
 
-/** A counter file, opened on first use and kept open, so that another read costs one system call. */
+/** For a setting that some kernels lack. */
+export function tryToSet(file: string, value: number): boolean {
+  try {
+    writeFileSync(file, String(value), { flag: 'r+' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+export function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+interface CounterOptions {
+  /** The word before the number. Without it the file is one number. */
+  readonly key?: string
+  /** How many of the kernel's units are one of pen's. */
+  readonly unit?: number
+}
+
+/** One counter in a file, opened on first use and kept open, so that another read costs one system call. */
 export class CounterFile {
   readonly #path: string | undefined
+  readonly #key: string | undefined
+  readonly #unit: number
   #fd: number | undefined
   #buffer: Buffer | undefined
 
-  constructor(path: string | undefined) {
+  constructor(path: string | undefined, { key, unit = 1 }: CounterOptions = {}) {
     this.#path = path
+    this.#key = key
+    this.#unit = unit
   }
 
-  /** The number after a key, or the first number if there are no keys. */
-  read(key?: string): number | undefined {
+  read(): number | undefined {
     if (this.#path === undefined) return undefined
     try {
       this.#fd ??= openSync(this.#path, 'r')
       this.#buffer ??= Buffer.alloc(1024)
       const text = this.#buffer.toString('latin1', 0, readSync(this.#fd, this.#buffer, 0, 1024, 0))
-      if (key === undefined) return Number.parseInt(text, 10)
-      const line = text.split('\n').find(words => words.startsWith(`${key} `))
-      return line === undefined ? undefined : Number(line.slice(key.length + 1))
+      const key = this.#key
+      const line = key === undefined ? text : text.split('\n').find(words => words.startsWith(`${key} `))
+      return line === undefined ? undefined : Number.parseInt(line.slice(key?.length ?? 0), 10) / this.#unit
     } catch {
       return undefined
     }

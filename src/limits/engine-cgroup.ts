@@ -1,4 +1,4 @@
-/** Cgroups that a container engine makes. pen reads their counters, and sets the one limit that an engine cannot know. */
+/** Cgroups that a container engine or systemd makes. pen reads their counters, and sets the one limit that an engine cannot know. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import type { Cgroup, CgroupLimit } from './cgroup.ts'
@@ -10,7 +10,6 @@ import type { LimitSupport } from './probe.ts'
 /** The limits that the engine enforces on this machine. All others are watched. */
 export const engineSupport = (held: ReadonlySet<CgroupLimit>): LimitSupport => ({
   mechanism: { how: 'engine' },
-  own: { v1: new Map(), v2: undefined },
   held,
 })
 
@@ -37,12 +36,11 @@ const cgroupsOf = (pid: number) =>
   })
 
 /** The cgroups of a process; undefined when it is gone, or when this machine does not show them. */
-export function cgroupOf(pid: number, holds: ReadonlySet<CgroupLimit>): Cgroup | undefined {
+export function cgroupOf(pid: number): Cgroup | undefined {
   try {
     const { v1, v2 } = cgroupsOf(pid)
-    const [memory, pids, cpus] = [v1.get('memory'), v1.get('pids'), v1.get('cpu')]
-    if (memory !== undefined || pids !== undefined) return readV1({ memory, pids, cpus }, holds)
-    return v2 === undefined ? undefined : readV2(v2.dir, holds)
+    if (v1.has('memory') || v1.has('pids')) return readV1(v1)
+    return v2 === undefined ? undefined : readV2(v2.dir)
   } catch {
     return undefined
   }

@@ -4,7 +4,7 @@ import { listTree } from '../base/kernel/processes.ts'
 import type { Limits } from '../policy/policy.ts'
 import { type Bounds, CORES } from './bounds.ts'
 import { CapacityWatch } from './capacity-watch.ts'
-import { CGROUP_LIMITS, type Cgroup, type CgroupCounters, type CgroupLimit } from './cgroup.ts'
+import { CGROUP_LIMITS, type Cgroup, type CgroupCounters } from './cgroup.ts'
 import { type DiskBudget, DiskWatch } from './disk-watch.ts'
 import { cgroupOf } from './engine-cgroup.ts'
 import { type InitHandle, initHandle } from './init-handle.ts'
@@ -12,7 +12,6 @@ import type { LimitHit } from './limit-hit.ts'
 import { cgroupParents, type LimitSupport } from './probe.ts'
 import { cpuMsOf } from './process-usage.ts'
 import { sweepAndRemember } from './stale.ts'
-import { scopeOf } from './systemd-scope.ts'
 import { type NextLook, Watchdog } from './watchdog.ts'
 
 const FIRST_LOOK_MS = 100
@@ -49,7 +48,6 @@ interface Usage {
 export class LimitHandle {
   readonly bounds: Bounds
   readonly #limits: Limits
-  readonly #name: string
   readonly #support: LimitSupport
   #cgroup: Cgroup | undefined
   #counters: CgroupCounters | undefined
@@ -72,7 +70,6 @@ export class LimitHandle {
     this.bounds = bounds
     this.#limits = limits
     this.#support = support
-    this.#name = bounds.name
     this.#cgroup = bounds.cgroup
     if (support.mechanism.how !== 'watchdog' && support.mechanism.how !== 'engine')
       this.#sweep = () => sweepAndRemember(options.placesFile, cgroupParents(support))
@@ -86,22 +83,13 @@ export class LimitHandle {
     setImmediate(() => this.#sweepOnce())
     const own = this.#ownProcesses(init)
     if (this.#support.mechanism.how === 'engine') this.#own = own
-    const unheld = CGROUP_LIMITS.filter(limit => !this.#support.held.has(limit))
-    const watch = new Set<CgroupLimit>(unheld)
+    const watch = new Set(CGROUP_LIMITS.filter(limit => !this.#support.held.has(limit)))
+    // A limit of at least all cores needs no watchdog.
     if (this.#limits.cpus >= CORES) watch.delete('cpus')
     if (watch.size > 0) {
-      const cores = CORES
       const report = (hit: LimitHit): void => this.#hit(hit)
-      this.#watchdog = new Watchdog({
-        init,
-        root: reach.root,
-        limits: this.#limits,
-        watch,
-        cores,
-        own,
-        report,
-      })
-      const watchdog = this.#watchdog
+      const watchdog = new Watchdog({ init, root: reach.root, limits: this.#limits, watch, own, report })
+      this.#watchdog = watchdog
       this.#repeat(() => watchdog.look())
     }
     if (this.#support.held.size > 0) this.#repeat(() => this.#lookAtCounters())
@@ -139,11 +127,10 @@ export class LimitHandle {
 
   usage(): Usage {
     const cgroup = this.#cgroup?.usage()
-    const watched = this.#watchdog?.usage
     const members = this.#init === undefined ? [] : listTree(this.#init.pid)
     return {
       cpuMs: cgroup?.cpuMs ?? members.reduce((sum, { pid }) => sum + cpuMsOf(pid), 0),
-      memoryBytes: cgroup?.memoryBytes ?? watched?.memoryBytes ?? 0,
+      memoryBytes: cgroup?.memoryBytes ?? this.#watchdog?.memoryBytes ?? 0,
       pids: cgroup?.pids ?? members.length,
     }
   }
@@ -162,7 +149,7 @@ export class LimitHandle {
     this.#disk.stop()
     this.#room.finish()
     this.#readCounters(true)
-    for (const hit of this.#watchdog?.hits() ?? []) this.#note(hit)
+    this.#noteThrottled(this.#watchdog?.pausedMs ?? 0)
     this.#cgroup?.close()
     return [...this.#hits.values()]
   }
@@ -211,7 +198,8 @@ export class LimitHandle {
   }
 
   #lookAtCounters(): number {
-    if (this.#cgroup === undefined && this.#init !== undefined) this.#cgroup = this.#find(this.#init.pid)
+    // One that the engine or systemd made exists once the sandbox runs.
+    if (this.#init !== undefined) this.#cgroup ??= cgroupOf(this.#init.pid)
     this.#readCounters(false)
     return COUNTERS_MS
   }
@@ -228,16 +216,10 @@ export class LimitHandle {
     return this.#counters
   }
 
-  /** A cgroup that the engine or systemd made. It exists once the sandbox runs. */
-  #find(init: number): Cgroup | undefined {
-    const { mechanism, held, own } = this.#support
-    return mechanism.how === 'engine' ? cgroupOf(init, held) : scopeOf(init, this.#name, own)
-  }
-
   #readCounters(last: boolean): void {
     const counters = this.#counted(this.#cgroup?.counters())
     if (counters === undefined) return
-    const { memory, pids, cpus } = this.#limits
+    const { memory, pids } = this.#limits
     const { oomKills, refusedForks, throttledMs } = counters
     // The kernel may have killed one process of many. Kill the rest too, so that no run continues half-dead.
     if (oomKills > 0)
@@ -245,14 +227,13 @@ export class LimitHandle {
     if (refusedForks > 0)
       this.#hit({ limit: 'pids', what: 'refused', used: pids, bound: pids, amount: refusedForks })
     // A little throttling is normal for a CPU share, so it is only noted at the end.
-    if (last && throttledMs > 0)
-      this.#note({
-        limit: 'cpus',
-        what: 'throttled',
-        used: cpus,
-        bound: cpus,
-        amount: Math.round(throttledMs),
-      })
+    if (last) this.#noteThrottled(throttledMs)
+  }
+
+  #noteThrottled(ms: number): void {
+    const { cpus } = this.#limits
+    if (ms > 0)
+      this.#note({ limit: 'cpus', what: 'throttled', used: cpus, bound: cpus, amount: Math.round(ms) })
   }
 
   #note(hit: LimitHit): void {

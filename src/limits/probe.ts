@@ -1,10 +1,10 @@
 /** Which limits this user can enforce on this machine, and how. Only looks; `openBounds` tries. */
-import { kernelRelease } from '../base/kernel/kernel-release.ts'
+import { kernelRelease } from '../base/kernel/kernel-facts.ts'
 import type { Capabilities, Enforcement } from '../plan/gaps.ts'
 import { CGROUP_LIMITS, type CgroupLimit } from './cgroup.ts'
 import { findV1 } from './cgroup-v1.ts'
 import { findV2, type V2Parent } from './cgroup-v2.ts'
-import { type CgroupView, findOwnCgroups, kernelView, type OwnCgroups } from './own-cgroup.ts'
+import { type CgroupView, findOwnCgroups, kernelView } from './own-cgroup.ts'
 import { findScopeTool, type ScopeTool } from './systemd-scope.ts'
 
 export type LimitMechanism =
@@ -15,14 +15,8 @@ export type LimitMechanism =
   | { readonly how: 'engine' }
   | { readonly how: 'watchdog' }
 
-export interface LimitPlan {
-  readonly holds: Capabilities['limits']
-  readonly how: LimitMechanism['how']
-}
-
 export interface LimitSupport {
   readonly mechanism: LimitMechanism
-  readonly own: OwnCgroups
   readonly held: ReadonlySet<CgroupLimit>
 }
 
@@ -32,13 +26,12 @@ export function findLimitSupport(
 ): LimitSupport {
   const own = findOwnCgroups(view)
   const v1 = findV1(own)
-  if (v1.size > 0) return { own, mechanism: { how: 'cgroup-v1', parents: v1 }, held: new Set(v1.keys()) }
+  if (v1.size > 0) return { mechanism: { how: 'cgroup-v1', parents: v1 }, held: new Set(v1.keys()) }
   const v2 = findV2(own)
-  if (v2 !== undefined) return { own, mechanism: { how: 'cgroup-v2', parent: v2 }, held: v2.holds }
+  if (v2 !== undefined) return { mechanism: { how: 'cgroup-v2', parent: v2 }, held: v2.holds }
   const tool = own.v2 !== undefined && own.v1.size === 0 && uid !== 0 ? findScopeTool(uid) : undefined
-  if (tool !== undefined)
-    return { own, mechanism: { how: 'systemd-scope', tool }, held: new Set(CGROUP_LIMITS) }
-  return { own, mechanism: { how: 'watchdog' }, held: new Set() }
+  if (tool !== undefined) return { mechanism: { how: 'systemd-scope', tool }, held: new Set(CGROUP_LIMITS) }
+  return { mechanism: { how: 'watchdog' }, held: new Set() }
 }
 
 /** Before Linux 5.14, RLIMIT_NPROC counts every process of the user, inside and outside the sandbox, so it is useless. */
@@ -47,19 +40,20 @@ export function boundsProcessesByNamespace(kernel = kernelRelease()): boolean {
   return major > 5 || (major === 5 && minor >= 14)
 }
 
-export function planOf(support: LimitSupport, kernel = kernelRelease()): LimitPlan {
-  const hold = (limit: CgroupLimit): Enforcement => (support.held.has(limit) ? 'kernel' : 'watchdog')
+/** How each limit is enforced. `watched` is how pen itself can enforce one. */
+export function enforcementOf(
+  held: ReadonlySet<CgroupLimit>,
+  { pids = false, watched = 'watchdog' }: { readonly pids?: boolean; readonly watched?: Enforcement } = {},
+): Capabilities['limits'] {
+  const hold = (limit: CgroupLimit): Enforcement => (held.has(limit) ? 'kernel' : watched)
   return {
-    how: support.mechanism.how,
-    holds: {
-      memory: hold('memory'),
-      cpus: hold('cpus'),
-      pids: boundsProcessesByNamespace(kernel) ? 'kernel' : hold('pids'),
-      files: 'kernel',
-      disk: 'watchdog',
-      output: 'watchdog',
-      wall: 'watchdog',
-    },
+    memory: hold('memory'),
+    cpus: hold('cpus'),
+    pids: pids ? 'kernel' : hold('pids'),
+    files: 'kernel',
+    disk: watched,
+    output: watched,
+    wall: 'watchdog',
   }
 }
 
@@ -68,7 +62,9 @@ let known: LimitSupport | undefined
 /** Computed once, for the plan and for the run after it. */
 export const limitSupport = (): LimitSupport => (known ??= findLimitSupport())
 
-export const probeLimits = (): LimitPlan => planOf(limitSupport())
+/** For a sandbox with its own user namespace, whose cgroups pen makes. */
+export const probeLimits = ({ held } = limitSupport()): Capabilities['limits'] =>
+  enforcementOf(held, { pids: boundsProcessesByNamespace() })
 
 /** The directories in which pen makes cgroups. */
 export function cgroupParents({ mechanism }: LimitSupport): readonly string[] {

@@ -1,31 +1,25 @@
 /** Memory that no process reports: files on the sandbox's tmpfs, and memfds that are only held open. */
-import { readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
+import { readlinkSync, statfsSync, statSync } from 'node:fs'
+import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import { descriptorsOf, type Member } from '../base/kernel/processes.ts'
+import { type MountEntry, parseMounts } from '../base/mount-table.ts'
 
 /** Mount points of tmpfs that only the sandbox has, which pen made for it. */
 export function scratchMounts(init: number): string[] {
   const host = new Set(mountsOf('self').map(({ device }) => device))
-  return mountsOf(String(init))
-    .filter(({ device, type }) => type === 'tmpfs' && !host.has(device))
-    .map(({ point }) => point)
+  const points = new Map<string, string>()
+  // A file system that is mounted at several places counts once.
+  for (const { device, type, point } of mountsOf(init))
+    if (type === 'tmpfs' && !host.has(device) && !points.has(device)) points.set(device, point)
+  return [...points.values()]
 }
 
-function mountsOf(pid: string): { device: string; type: string; point: string }[] {
-  let text: string
+function mountsOf(pid: number | 'self'): readonly MountEntry[] {
   try {
-    text = readFileSync(`/proc/${pid}/mountinfo`, 'utf8')
+    return parseMounts(readKernelFile(`/proc/${pid}/mountinfo`, 'utf8'))
   } catch {
     return []
   }
-  const seen = new Set<string>()
-  return text.split('\n').flatMap(line => {
-    const [, , device = '', , point = ''] = line.split(' ', 5)
-    const type = / - (\S+)/.exec(line)?.[1] ?? ''
-    // A file system that is mounted at several places counts once.
-    if (device === '' || point.includes('\\') || seen.has(device)) return []
-    seen.add(device)
-    return [{ device, type, point }]
-  })
 }
 
 /** An empty file takes no block, but about this much kernel memory. A million of them take a gigabyte. */

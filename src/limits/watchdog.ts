@@ -25,7 +25,6 @@ interface WatchdogOptions {
   readonly root: string
   readonly limits: Limits
   readonly watch: ReadonlySet<CgroupLimit>
-  readonly cores: number
   /** pen's own processes inside. The init always counts as one. */
   readonly own: ReadonlySet<number>
   /** After `killed` the caller must end the sandbox at once. */
@@ -35,7 +34,6 @@ interface WatchdogOptions {
 export class Watchdog {
   readonly #options: WatchdogOptions
   readonly #throttle: Throttle
-  readonly #reported = new Map<string, LimitHit>()
   #looks = 0
   #mounts: readonly string[] = []
   readonly #files = new MemoryFiles()
@@ -45,7 +43,9 @@ export class Watchdog {
   #cpu = { at: performance.now(), used: 0, debt: 0, paused: 0 }
   /** Threads of the init, which is pen's own program in a sandbox that stays. */
   #ofInit = 1
-  #usage = { cpuMs: 0, memoryBytes: 0, pids: 0 }
+  #memoryBytes = 0
+  /** How many looks found the sandbox full. */
+  #fullLooks = 0
 
   constructor(options: WatchdogOptions) {
     this.#options = options
@@ -53,25 +53,14 @@ export class Watchdog {
     if (options.watch.has('cpus')) narrow(options.init, options.limits.cpus)
   }
 
-  get usage(): { readonly cpuMs: number; readonly memoryBytes: number; readonly pids: number } {
-    return this.#usage
+  /** The sum at the last look. */
+  get memoryBytes(): number {
+    return this.#memoryBytes
   }
 
-  hits(): LimitHit[] {
-    const { cpus } = this.#options.limits
-    const slowed: LimitHit[] =
-      this.#cpu.paused > 0
-        ? [
-            {
-              limit: 'cpus',
-              what: 'throttled',
-              used: cpus,
-              bound: cpus,
-              amount: Math.round(this.#cpu.paused),
-            },
-          ]
-        : []
-    return [...this.#reported.values(), ...slowed]
+  /** How long the sandbox was paused because of `limits.cpus`. */
+  get pausedMs(): number {
+    return this.#cpu.paused
   }
 
   /** Looks once. Returns the delay until the next look, or `at once` if a delay would give the sandbox extra time. */
@@ -83,7 +72,7 @@ export class Watchdog {
     const isCrowded = watch.has('pids') && this.#lookAtPids(tasks)
     const near = (watch.has('memory') && this.#lookAtMemory(members)) || isCrowded
     this.#looks++
-    const busy = watch.has('cpus') && this.#options.limits.cpus < this.#options.cores
+    const busy = watch.has('cpus')
     const pause = busy ? this.#lookAtCpu(members) : 0
     if (pause === 'not yet') return 'at once'
     return pause > 0 ? pause : near || busy ? CLOSE_MS : CALM_MS
@@ -101,11 +90,10 @@ export class Watchdog {
       this.#memoryFiles = this.#files.look(members)
     }
     const unreported = scratchBytes(this.#options.root, this.#mounts) + this.#memoryFiles
-    const memoryBytes = each.reduce((sum, m) => sum + m.anonymous + m.shared, unreported)
+    this.#memoryBytes = each.reduce((sum, m) => sum + m.anonymous + m.shared, unreported)
     const { own } = this.#options
     const pids = each.reduce((sum, m, i) => (own.has(members[i]?.pid ?? 0) ? sum : sum + m.threads), 0)
     this.#ofInit = each[members.findIndex(({ pid }) => pid === this.#options.init)]?.threads ?? 1
-    this.#usage = { ...this.#usage, memoryBytes, pids }
     return pids
   }
 
@@ -117,14 +105,14 @@ export class Watchdog {
   #lookAtPids(tasks: number): boolean {
     const bound = this.#options.limits.pids
     if (tasks > bound * 1.25 + 8)
-      this.#report({ limit: 'pids', what: 'killed', used: tasks, bound, amount: 1 })
+      this.#options.report({ limit: 'pids', what: 'killed', used: tasks, bound, amount: 1 })
     else if (tasks + this.#ofInit - 1 >= bound - Math.max(1, bound / 10))
-      this.#report({
+      this.#options.report({
         limit: 'pids',
         what: 'refused',
         used: tasks,
         bound,
-        amount: (this.#reported.get('pids')?.amount ?? 0) + 1,
+        amount: ++this.#fullLooks,
         note: `${tasks} were seen`,
       })
     return tasks > bound / 2
@@ -132,10 +120,11 @@ export class Watchdog {
 
   #lookAtMemory(members: readonly Member[]): boolean {
     const bound = this.#options.limits.memory
-    const upper = this.#usage.memoryBytes
+    const upper = this.#memoryBytes
     if (upper > bound && upper > this.#cleared * 1.05) {
       const exact = this.#exact(members)
-      if (exact > bound) this.#report({ limit: 'memory', what: 'killed', used: exact, bound, amount: 1 })
+      if (exact > bound)
+        this.#options.report({ limit: 'memory', what: 'killed', used: exact, bound, amount: 1 })
       // The sum counts shared pages twice. Up to this sum, no excess is known, for one second.
       else this.#cleared = upper
     } else if (this.#looks % (SLOW_CHECK_INTERVAL * 4) === 0) this.#cleared = 0
@@ -165,19 +154,11 @@ export class Watchdog {
     const more = Math.max(0, used - this.#cpu.used)
     const debt = Math.max(-cpus * CLOSE_MS, this.#cpu.debt + more - (now - this.#cpu.at) * cpus)
     this.#cpu = { ...this.#cpu, at: now, used, debt }
-    this.#usage = { ...this.#usage, cpuMs: this.#usage.cpuMs + more }
     if (debt <= 0) return 0
     const pause = Math.min(LONGEST_PAUSE_MS, Math.max(10, debt / cpus))
     if (!this.#throttle.pause()) return 'not yet'
     this.#cpu.paused += pause
     return pause
-  }
-
-  #report(hit: LimitHit): void {
-    const before = this.#reported.get(hit.limit)
-    if (before?.what === 'killed' || (before?.what === hit.what && before.amount >= hit.amount)) return
-    this.#reported.set(hit.limit, hit)
-    this.#options.report(hit)
   }
 }
 

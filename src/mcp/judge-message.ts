@@ -16,15 +16,15 @@ import { inQuotes, printable } from '../base/printable.ts'
 export type Id = string | number
 
 /** The answer to an invalid message. `id` is null when the message has no usable id. */
-export interface Refusal {
-  readonly jsonrpc: '2.0'
+interface Refusal {
   readonly id: Id | null
-  readonly error: { readonly code: number; readonly message: string }
+  readonly code: ErrorCode
+  readonly message: string
 }
 
-export type Verdict =
+type Verdict =
   | { readonly pass: JSONRPCMessage; readonly request?: Id }
-  | { readonly answer: Refusal }
+  | { readonly refuse: Refusal }
   /** A malformed notification or answer: the protocol answers neither. */
   | { readonly drop: true }
 
@@ -81,6 +81,6 @@ function passOrDrop(value: Fields): Verdict {
   return parsed.success ? { pass: parsed.data } : { drop: true }
 }
 
-export const refuse = (id: Id | null, code: number, message: string): { readonly answer: Refusal } => ({
-  answer: { jsonrpc: '2.0', id, error: { code, message } },
+const refuse = (id: Id | null, code: ErrorCode, message: string): Verdict => ({
+  refuse: { id, code, message },
 })

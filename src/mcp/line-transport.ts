@@ -4,7 +4,7 @@
  */
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode, type JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
-import { type Id, judgeMessage, type Refusal, refuse } from './judge-message.ts'
+import { type Id, judgeMessage } from './judge-message.ts'
 import { TopLevelId } from './top-level-id.ts'
 
 /** Enough for the longest write_file with JSON escapes. */
@@ -44,7 +44,7 @@ export class LineTransport implements Transport {
     return Promise.resolve()
   }
 
-  send(message: JSONRPCMessage | Refusal): Promise<void> {
+  send(message: JSONRPCMessage): Promise<void> {
     return new Promise(resolve => {
       this.#output.write(`${JSON.stringify(message)}\n`, () => {
         if ('id' in message && !('method' in message)) this.#settle(message.id)
@@ -66,8 +66,8 @@ export class LineTransport implements Transport {
     return new Promise(resolve => this.#whenIdle.push(resolve))
   }
 
-  #settle(id: Id | null | undefined): void {
-    if (id !== null && id !== undefined) this.#unanswered.delete(id)
+  #settle(id: Id | undefined): void {
+    if (id !== undefined) this.#unanswered.delete(id)
     if (this.#unanswered.size === 0) for (const done of this.#whenIdle.splice(0)) done()
   }
 
@@ -102,7 +102,7 @@ export class LineTransport implements Transport {
     this.#skipped = undefined
     if (skipped !== undefined) {
       const what = `the message is longer than ${this.#maxLength} bytes; write long files in parts with run`
-      this.#answer(refuse(skipped.found ?? null, ErrorCode.InvalidRequest, what).answer)
+      this.#refuse(skipped.found ?? null, ErrorCode.InvalidRequest, what)
     } else if (bytes.some(byte => byte > 0x20)) this.#take(bytes)
   }
 
@@ -112,7 +112,7 @@ export class LineTransport implements Transport {
       value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
     } catch {
       const id = new TopLevelId().push(bytes).found ?? null
-      this.#answer(refuse(id, ErrorCode.ParseError, 'the line is not valid JSON in UTF-8').answer)
+      this.#refuse(id, ErrorCode.ParseError, 'the line is not valid JSON in UTF-8')
       return
     }
     // Revision 2025-03-26 of the protocol has batches. Each message gets its own answer line.
@@ -122,14 +122,17 @@ export class LineTransport implements Transport {
 
   #judge(value: unknown): void {
     const verdict = judgeMessage(value)
-    if ('answer' in verdict) this.#answer(verdict.answer)
+    if ('refuse' in verdict) {
+      const { id, code, message } = verdict.refuse
+      this.#refuse(id, code, message)
+    }
     if (!('pass' in verdict)) return
     const { pass, request } = verdict
     if (request !== undefined) {
       if (this.#unanswered.has(request)) {
         // The first request continues. Two requests with one id could not be matched to answers or cancelled.
         const what = 'another request with this id is unanswered; use a new id for each request'
-        this.#answer(refuse(request, ErrorCode.InvalidRequest, what).answer, false)
+        this.#refuse(request, ErrorCode.InvalidRequest, what)
         return
       }
       this.#unanswered.add(request)
@@ -140,9 +143,9 @@ export class LineTransport implements Transport {
     if (cancelled !== undefined) this.#settle(cancelled)
   }
 
-  #answer(refusal: Refusal, settles = true): void {
-    if (settles) void this.send(refusal)
-    else this.#output.write(`${JSON.stringify(refusal)}\n`)
+  /** Settles nothing: an accepted request may have the same id, and continues. */
+  #refuse(id: Id | null, code: ErrorCode, message: string): void {
+    this.#output.write(`${JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } })}\n`)
   }
 }
 

@@ -1,4 +1,4 @@
-import { number, type Tool, text } from './tool.ts'
+import { number, READS, type Tool, text } from './tool.ts'
 
 const MAX_WAIT_SECONDS = 300
 
@@ -30,7 +30,7 @@ export const permissionTool: Tool = {
     },
     why: { type: ['string', 'null'], description: 'why it is not granted' },
   },
-  effect: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
+  effect: READS,
   async run(box, args, { signal, report }) {
     report('waiting for the user')
     const answer = await box.requestPermission(

@@ -1,10 +1,10 @@
 import { asWord } from '../base/printable.ts'
+import { CapturedOutput } from '../library/captured-output.ts'
 import type { Denial } from '../library/denial.ts'
 import type { ExecResult } from '../library/exec-options.ts'
 import { SandboxError } from '../library/sandbox-error.ts'
 import { MAX_RESULT } from './result-size.ts'
-import { StreamedOutput, withoutNul } from './streamed-output.ts'
-import { number, strings, type Tool, type ToolResult, text } from './tool.ts'
+import { number, strings, type Tool, type ToolResult, text, WRITES } from './tool.ts'
 
 const MAX_DENIALS = 10
 
@@ -79,10 +79,11 @@ export const runTool: Tool = {
     stdout: { type: 'string' },
     stderr: { type: 'string' },
   },
-  effect: { readOnly: false, destructive: true, idempotent: false, openWorld: true },
+  effect: { ...WRITES, idempotentHint: false, openWorldHint: true },
   async run(box, args, { signal, report }) {
     const seconds = number(args, 'timeout_seconds')
-    const output = new StreamedOutput(MAX_RESULT)
+    const streams = { stdout: new StreamedOutput(), stderr: new StreamedOutput() }
+    const size = (): number => streams.stdout.size + streams.stderr.size
     try {
       const result = await box.exec(text(args, 'command') ?? strings(args, 'argv') ?? [], {
         timeout: seconds === undefined ? undefined : seconds * 1000,
@@ -91,18 +92,46 @@ export const runTool: Tool = {
         maxOutput: MAX_RESULT,
         signal,
         onOutput: (stream, bytes) => {
-          output.push(stream, bytes)
-          report(`running; ${output.size} bytes of output so far`)
+          streams[stream].push(bytes)
+          report(`running; ${size()} bytes of output so far`)
         },
       })
-      return resultOf(result, output.binary)
+      const binary = (['stdout', 'stderr'] as const).filter(stream => streams[stream].isBinary)
+      return resultOf(result, binary)
     } catch (error) {
-      if (!(error instanceof SandboxError) || output.size === 0) throw error
-      const [stdout, stderr] = [output.text('stdout'), output.text('stderr')]
+      if (!(error instanceof SandboxError) || size() === 0) throw error
+      const [stdout, stderr] = [withoutNul(streams.stdout.text()), withoutNul(streams.stderr.text())]
       return { error, texts: outputTexts(stdout, stderr), facts: { stdout, stderr } }
     }
   },
 }
+
+/** The output so far: for a sandbox that ends before the command, and to detect binary output. */
+class StreamedOutput extends CapturedOutput {
+  readonly #decoder = new TextDecoder('utf-8', { fatal: true })
+  size = 0
+  /** NUL bytes, or invalid UTF-8. */
+  isBinary: boolean = false
+
+  constructor() {
+    super(MAX_RESULT)
+  }
+
+  override push(bytes: Uint8Array): void {
+    super.push(bytes)
+    this.size += bytes.length
+    if (this.isBinary) return
+    try {
+      this.#decoder.decode(bytes, { stream: true })
+      this.isBinary = bytes.includes(0)
+    } catch {
+      this.isBinary = true
+    }
+  }
+}
+
+/** Replaces NUL bytes: each takes six characters of JSON and means nothing to a model. */
+const withoutNul = (text: string): string => text.replaceAll('\0', '\ufffd')
 
 function resultOf(result: ExecResult, binary: readonly string[]): ToolResult {
   const { exitCode, timedOut, limit, truncated } = result

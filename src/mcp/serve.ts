@@ -2,23 +2,32 @@
  * The MCP server: tools for a model, all inside one sandbox. The first tool call starts the sandbox, so that the client is ready at
  * once and the model sees why a start fails. The sandbox ends with the client.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import {
   CallToolRequestSchema,
   type CallToolResult,
   ListToolsRequestSchema,
+  type ProgressNotification,
   type ProgressToken,
   RootsListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import type { StartOptions } from '../library/sandbox.ts'
 import { SandboxError } from '../library/sandbox-error.ts'
-import { answerOf, describeTool, failureOf } from './answer.ts'
 import { fileTools } from './file-tools.ts'
 import { LazySandbox } from './lazy-sandbox.ts'
 import { LineTransport } from './line-transport.ts'
 import { permissionTool } from './permission-tool.ts'
 import { runTool } from './run-tool.ts'
-import { type Call, checkArguments, type Tool, type ToolResult } from './tool.ts'
+import {
+  answerOf,
+  type Call,
+  checkArguments,
+  describeTool,
+  failureOf,
+  type Tool,
+  type ToolResult,
+} from './tool.ts'
 
 export const TOOLS: readonly Tool[] = [runTool, ...fileTools, permissionTool]
 
@@ -28,6 +37,7 @@ const INSTRUCTIONS =
 /** Shorter than clients wait before they kill a server whose stdin they closed. */
 const LAST_ANSWERS_MS = 1000
 const ROOTS_MS = 5000
+const PROGRESS_MS = 2000
 
 export interface McpOptions {
   readonly version: string
@@ -44,15 +54,12 @@ export async function serveMcp({ version, start }: McpOptions): Promise<void> {
   const ending = new AbortController()
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: TOOLS.map(describeTool) }))
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra): Promise<CallToolResult> => {
-    const progress = new Progress(params._meta?.progressToken, extra.sendNotification)
+    const { report, end } = startProgress(params._meta?.progressToken, extra.sendNotification)
     const signal = AbortSignal.any([extra.signal, ending.signal])
-    const report = (message: string): void => {
-      progress.message = message
-    }
     try {
       return answerOf(await use(box, params.name, params.arguments ?? {}, { signal, report }))
     } finally {
-      progress.end()
+      end()
     }
   })
   server.setNotificationHandler(RootsListChangedNotificationSchema, () => box.reconsider())
@@ -70,19 +77,9 @@ export async function serveMcp({ version, start }: McpOptions): Promise<void> {
 
 /** Answers the requests that came before the end of stdin. Calls that take too long are aborted and answered with an error. */
 async function lastAnswers(transport: LineTransport, ending: AbortController): Promise<void> {
-  await within(LAST_ANSWERS_MS, transport.idle())
+  await Promise.race([transport.idle(), sleep(LAST_ANSWERS_MS)])
   ending.abort(new SandboxError('ENDED', { what: 'the client closed the session before the call ended' }))
-  await within(LAST_ANSWERS_MS / 2, transport.idle())
-}
-
-function within(ms: number, done: Promise<void>): Promise<void> {
-  return new Promise(resolve => {
-    const timer = setTimeout(resolve, ms)
-    void done.then(() => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })
+  await Promise.race([transport.idle(), sleep(LAST_ANSWERS_MS / 2)])
 }
 
 /** Empty when the client has no roots or does not answer. The project is then that of the command line. */
@@ -96,33 +93,31 @@ async function rootsOf(server: Server): Promise<readonly string[]> {
   }
 }
 
+type Arguments = Readonly<Record<string, unknown>>
+
 /** Errors become results, because a model can act on them. */
-async function use(
-  box: LazySandbox,
-  name: string,
-  args: Readonly<Record<string, unknown>>,
-  call: Call,
-): Promise<ToolResult> {
-  try {
-    const tool = TOOLS.find(one => one.name === name)
-    if (tool === undefined)
-      throw new SandboxError('USAGE', {
-        what: `unknown tool "${name}"`,
-        hint: `the tools are ${TOOLS.map(one => one.name).join(', ')}`,
-      })
-    const checked = checkArguments(tool, args)
-    call.report('starting the sandbox')
-    const started = await box.get()
-    call.report('running')
-    const result = await Promise.race([tool.run(started, checked, call), aborted(call.signal)])
-    if (result.error?.code === 'ENDED' && !call.signal.aborted) box.forget()
-    return result.error === undefined ? result : { ...result, error: failureOf(result.error) }
-  } catch (thrown) {
-    const error = failureOf(thrown)
-    // A killed supervisor sends no event. Forget the sandbox, so that the next call starts another.
-    if (error.code === 'ENDED' && !call.signal.aborted) box.forget()
-    return { texts: [], facts: {}, error }
-  }
+async function use(box: LazySandbox, name: string, args: Arguments, call: Call): Promise<ToolResult> {
+  const result = await run(box, name, args, call).catch(
+    (thrown: unknown): ToolResult => ({ texts: [], facts: {}, error: failureOf(thrown) }),
+  )
+  if (result.error === undefined) return result
+  // A killed supervisor sends no event. Forget the sandbox, so that the next call starts another.
+  if (result.error.code === 'ENDED' && !call.signal.aborted) box.forget()
+  return { ...result, error: failureOf(result.error) }
+}
+
+async function run(box: LazySandbox, name: string, args: Arguments, call: Call): Promise<ToolResult> {
+  const tool = TOOLS.find(one => one.name === name)
+  if (tool === undefined)
+    throw new SandboxError('USAGE', {
+      what: `unknown tool "${name}"`,
+      hint: `the tools are ${TOOLS.map(one => one.name).join(', ')}`,
+    })
+  const checked = checkArguments(tool, args)
+  call.report('starting the sandbox')
+  const started = await box.get()
+  call.report('running')
+  return await Promise.race([tool.run(started, checked, call), aborted(call.signal)])
 }
 
 /** Rejects on abort, so that a call that does not end is still answered. */
@@ -133,32 +128,24 @@ const aborted = (signal: AbortSignal): Promise<never> =>
     else signal.addEventListener('abort', fail, { once: true })
   })
 
-const PROGRESS_MS = 2000
+type Notify = (notification: ProgressNotification) => Promise<void>
 
-interface ProgressNotification {
-  readonly method: 'notifications/progress'
-  readonly params: { progressToken: ProgressToken; progress: number; message: string }
-}
-
-/** Sends progress to a client that asked for it. Some clients abort a call that is silent. */
-class Progress {
-  message = 'starting'
-  readonly #timer: ReturnType<typeof setInterval> | undefined
-  readonly #began = performance.now()
-
-  /** Without a token the client wants no progress. */
-  constructor(token: ProgressToken | undefined, send: (notification: ProgressNotification) => Promise<void>) {
-    if (token === undefined) return
-    this.#timer = setInterval(() => {
-      const seconds = Math.round((performance.now() - this.#began) / 100) / 10
-      const params = { progressToken: token, progress: seconds, message: `${this.message} (${seconds} s)` }
-      // The transport notices a client that has gone.
-      send({ method: 'notifications/progress', params }).catch(() => undefined)
-    }, PROGRESS_MS)
+/** Sends progress to a client that asked for it by a token. Some clients abort a call that is silent. */
+function startProgress(progressToken: ProgressToken | undefined, send: Notify) {
+  let message = 'starting'
+  const began = performance.now()
+  const notify = (token: ProgressToken): void => {
+    const progress = Math.round((performance.now() - began) / 100) / 10
+    const params = { progressToken: token, progress, message: `${message} (${progress} s)` }
+    // The transport notices a client that has gone.
+    send({ method: 'notifications/progress', params }).catch(() => undefined)
   }
-
-  /** Call before the answer: the protocol allows no progress after it. */
-  end(): void {
-    clearInterval(this.#timer)
+  const timer = progressToken === undefined ? undefined : setInterval(notify, PROGRESS_MS, progressToken)
+  return {
+    report: (text: string): void => {
+      message = text
+    },
+    /** Call before the answer: the protocol allows no progress after it. */
+    end: (): void => clearInterval(timer),
   }
 }

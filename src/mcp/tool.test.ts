@@ -37,7 +37,7 @@ test('required arguments are declared, and tools that change nothing are marked 
       [...tool.required, ...(tool.exactlyOneOf ?? [])].filter(name => !Object.hasOwn(tool.properties, name)),
     ).toEqual([])
   const readOnly = [runTool, ...fileTools, permissionTool]
-    .filter(tool => tool.effect.readOnly)
+    .filter(tool => tool.effect.readOnlyHint)
     .map(tool => tool.name)
   expect(readOnly).toEqual(['read_file', 'list_files', 'search_files', 'request_permission'])
 })

@@ -1,6 +1,7 @@
-/** The type of a tool, and the check of its arguments. Arguments come from a model, so each is checked before use. */
+/** A tool, the check of its arguments, and its messages in the protocol. Arguments come from a model, so each is checked before use. */
+import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from '@modelcontextprotocol/sdk/types.js'
 import type { Sandbox } from '../library/sandbox.ts'
-import { SandboxError } from '../library/sandbox-error.ts'
+import { asSandboxError, SandboxError } from '../library/sandbox-error.ts'
 
 interface Property {
   readonly type: 'string' | 'number' | 'boolean' | 'array'
@@ -26,20 +27,13 @@ export interface ToolResult {
   readonly error?: SandboxError
 }
 
-/** For clients that ask the user before a tool call: see annotations in the protocol. */
-interface Effect {
-  /** Changes nothing. */
-  readonly readOnly: boolean
-  /** May overwrite or delete. */
-  readonly destructive: boolean
-  /** A second identical call changes nothing more. */
-  readonly idempotent: boolean
-  /** May reach the network, as far as the policy allows. */
-  readonly openWorld: boolean
+export const READS: ToolAnnotations = {
+  readOnlyHint: true,
+  destructiveHint: false,
+  idempotentHint: true,
+  openWorldHint: false,
 }
-
-export const READS: Effect = { readOnly: true, destructive: false, idempotent: true, openWorld: false }
-export const WRITES: Effect = { readOnly: false, destructive: true, idempotent: true, openWorld: false }
+export const WRITES: ToolAnnotations = { ...READS, readOnlyHint: false, destructiveHint: true }
 
 /** One call of a tool. */
 export interface Call {
@@ -58,7 +52,8 @@ export interface Tool {
   readonly exactlyOneOf?: readonly string[]
   /** JSON Schema of the facts, by key. A failed call has `error`, and perhaps the output before it. */
   readonly output: Readonly<Record<string, object>>
-  readonly effect: Effect
+  /** For clients that ask the user before a tool call. */
+  readonly effect: ToolAnnotations
   run(box: Sandbox, args: Arguments, call: Call): Promise<ToolResult>
 }
 
@@ -69,7 +64,11 @@ export function checkArguments(tool: Tool, args: Readonly<Record<string, unknown
     if (value === null || value === undefined) continue
     const property = Object.hasOwn(tool.properties, name) ? tool.properties[name] : undefined
     if (property === undefined) throw invalid(tool, `unknown argument "${name}"`)
-    if (!matches(property, value)) throw invalid(tool, `${name} must be a ${TYPE_NAMES[property.type]}`)
+    if (!matches(property, value))
+      throw invalid(
+        tool,
+        `${name} must be a ${property.type === 'array' ? 'list of strings' : property.type}`,
+      )
     const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = property
     if (typeof value === 'number' && !(value >= minimum && value <= maximum))
       throw invalid(tool, `${name} must be from ${minimum} to ${maximum}`)
@@ -83,13 +82,6 @@ export function checkArguments(tool: Tool, args: Readonly<Record<string, unknown
   return out
 }
 
-const TYPE_NAMES = {
-  string: 'string',
-  number: 'number',
-  boolean: 'boolean',
-  array: 'list of strings',
-} as const
-
 const matches = ({ type }: Property, value: unknown): boolean =>
   type === 'array'
     ? Array.isArray(value) && value.every(item => typeof item === 'string')
@@ -101,17 +93,71 @@ const invalid = (tool: Tool, what: string): SandboxError =>
     hint: `the arguments are ${Object.keys(tool.properties).join(', ')}`,
   })
 
-export const text = (args: Arguments, name: string): string | undefined => {
-  const value = args[name]
-  return typeof value === 'string' ? value : undefined
+export const text = (args: Arguments, name: string): string | undefined =>
+  typeof args[name] === 'string' ? args[name] : undefined
+
+export const number = (args: Arguments, name: string): number | undefined =>
+  typeof args[name] === 'number' ? args[name] : undefined
+
+export const strings = (args: Arguments, name: string): readonly string[] | undefined =>
+  typeof args[name] === 'object' ? args[name] : undefined
+
+const ERROR = {
+  type: 'object',
+  description: 'only if the call failed',
+  properties: {
+    code: { type: 'string' },
+    what: { type: 'string' },
+    at: { type: 'string' },
+    hint: { type: 'string' },
+    retry: { type: 'boolean', description: 'whether the same call may succeed later' },
+    permission: { type: 'string', description: 'the command that allows it; the user runs it on the host' },
+  },
 }
 
-export const number = (args: Arguments, name: string): number | undefined => {
-  const value = args[name]
-  return typeof value === 'number' ? value : undefined
+export const describeTool = (tool: Tool): ListedTool => ({
+  name: tool.name,
+  title: tool.title,
+  description: tool.description,
+  inputSchema: {
+    type: 'object',
+    properties: { ...tool.properties },
+    required: [...tool.required],
+    additionalProperties: false,
+  },
+  // Nothing is required: the SDK's client checks failed calls against the same schema.
+  outputSchema: {
+    type: 'object',
+    properties: { error: ERROR, ...tool.output },
+    additionalProperties: false,
+  },
+  annotations: { title: tool.title, ...tool.effect },
+})
+
+export function answerOf({ texts, facts, failed = false, error }: ToolResult): CallToolResult {
+  const all = error === undefined ? texts : [error.explain(), ...texts]
+  return {
+    content: all.map(text => ({ type: 'text', text })),
+    structuredContent: error === undefined ? facts : { error: errorFacts(error), ...facts },
+    isError: failed || error !== undefined,
+  }
 }
 
-export const strings = (args: Arguments, name: string): readonly string[] | undefined => {
-  const value = args[name]
-  return Array.isArray(value) ? (value as readonly string[]) : undefined
+function errorFacts({ code, what, at, hint, retry, permission }: SandboxError): object {
+  return { code, what, at, hint, retry, permission }
+}
+
+/** Converts an error for a model. A model can start a sandbox only by using a tool. */
+export function failureOf(thrown: unknown): SandboxError {
+  const error = asSandboxError(thrown)
+  if (!(error instanceof SandboxError))
+    return new SandboxError('INTERNAL', {
+      what: `pen failed: ${error.message}`,
+      hint: 'ask the user to run pen doctor on the host',
+    })
+  if (error.code !== 'ENDED') return error
+  return new SandboxError('ENDED', {
+    what: error.what,
+    hint: 'use the tool again: it starts a new sandbox; pen logs --all on the host shows what ended this one',
+  })
 }

@@ -5,66 +5,50 @@
 
 const MAX_ID = 256
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COLON = 0x3a
-const COMMA = 0x2c
-const OPEN = [0x7b, 0x5b]
-const CLOSE = [0x7d, 0x5d]
-
 export class TopLevelId {
   /** The last top-level `id`, as JSON.parse() would return it. */
   found: string | number | undefined
   #depth = 0
   #inString: boolean = false
   #escaped: boolean = false
-  #isValue: boolean = false
+  /** The last key at the top level, and the text after it. */
   #key = ''
   #text = ''
 
   push(bytes: Uint8Array): this {
-    for (const byte of bytes) this.#step(byte)
+    for (const byte of bytes) this.#step(String.fromCharCode(byte))
     return this
   }
 
-  #step(byte: number): void {
-    if (this.#inString) this.#stepInString(byte)
-    else if (byte === QUOTE) {
-      this.#inString = true
-      if (this.#depth === 1) this.#text = '"'
-    } else if (OPEN.includes(byte)) {
-      this.#depth += 1
-      // An object or an array is not an id.
-      this.#text = ''
-      this.#isValue = this.#depth > 1
-      if (this.#depth === 2) this.#key = ''
-    } else if (CLOSE.includes(byte)) {
+  #step(char: string): void {
+    if (this.#inString) {
+      this.#append(char)
+      if (this.#escaped) this.#escaped = false
+      else if (char === '\\') this.#escaped = true
+      else if (char === '"') this.#inString = false
+    } else if (char === '{' || char === '[') this.#depth += 1
+    else if (char === '}' || char === ']') {
       this.#endValue()
       this.#depth -= 1
-    } else if (this.#depth !== 1) return
-    else if (byte === COLON) {
-      this.#key = this.#text
+    } else if (char === ',') this.#endValue()
+    else if (char === ':' && this.#depth === 1) {
+      this.#key = this.#text.trim()
       this.#text = ''
-      this.#isValue = true
-    } else if (byte === COMMA) {
-      this.#endValue()
-      this.#isValue = false
-    } else if (this.#isValue && byte > 0x20) this.#append(byte)
+    } else {
+      this.#append(char)
+      this.#inString = char === '"'
+    }
   }
 
-  #stepInString(byte: number): void {
-    if (this.#depth === 1) this.#append(byte)
-    if (this.#escaped) this.#escaped = false
-    else if (byte === BACKSLASH) this.#escaped = true
-    else if (byte === QUOTE) this.#inString = false
-  }
-
-  #append(byte: number): void {
-    if (this.#text.length <= MAX_ID) this.#text += String.fromCharCode(byte)
+  /** The text of an object or array stays empty: it is not an id. */
+  #append(char: string): void {
+    if (this.#depth === 1 && this.#text.length <= MAX_ID) this.#text += char
   }
 
   #endValue(): void {
-    if (this.#depth === 1 && this.#isValue && this.#key === '"id"') this.found = idOf(this.#text)
+    if (this.#depth !== 1) return
+    if (this.#key === '"id"') this.found = idOf(this.#text)
+    this.#key = ''
     this.#text = ''
   }
 }

@@ -2,6 +2,7 @@
  * The note that explains the sandbox to an agent, made from the policy. It is placed where agents look for instructions, in
  * directories that only the sandbox has. It is never in the project and never covers a mounted file.
  */
+import { dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { showDeny } from '../policy/files/decide-file.ts'
 import { type GuestPath, isWithin } from '../policy/files/path.ts'
@@ -85,8 +86,8 @@ export function noteSteps(
   image: boolean,
 ): Step[] {
   if (note === undefined) return []
-  const above = parent(workspace)
-  const fits = (place: string): boolean => isPrivate(parent(place), others)
+  const above = dirname(workspace)
+  const fits = (place: string): boolean => isPrivate(dirname(place), others)
   // Claude Code reads these files in every directory above the project, except the root.
   const isAbove = above !== '/' && fits(`${above}/CLAUDE.md`)
   const places = [
@@ -107,7 +108,7 @@ export function noteSteps(
 }
 
 /** An engine mounts each file separately, and the agent cannot write in directories that the engine makes for that. */
-const isShallow = (place: string): boolean => !isWithin(parent(parent(place)), SANDBOX_HOME)
+const isShallow = (place: string): boolean => !isWithin(dirname(dirname(place)), SANDBOX_HOME)
 
 /** Whether the directory belongs to the sandbox alone and shows nothing of the host. */
 function isPrivate(directory: string, steps: readonly Step[]): boolean {
@@ -117,5 +118,3 @@ function isPrivate(directory: string, steps: readonly Step[]): boolean {
       innermost = step
   return innermost === undefined || innermost.op === 'tmpfs'
 }
-
-const parent = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/'

@@ -1,10 +1,10 @@
 /** A policy and a plan as plain data, for machines and for the text in `show.ts`. It never contains a value that may be secret. */
-import { showBytes, showMillis } from '../base/quantity.ts'
 import { showDeny } from '../policy/files/decide-file.ts'
 import { printRule } from '../policy/network/net-rule.ts'
+import { NUMBER_KEYS, type NumberKey, numberOf, showNumber } from '../policy/numbers.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { SettingKey } from '../policy/settings.ts'
-import { type Source, type Sourced, showSource } from '../policy/source.ts'
+import { type Sourced, showSource } from '../policy/source.ts'
 import { isHarmless } from './environment.ts'
 import type { Plan } from './plan.ts'
 
@@ -15,10 +15,11 @@ export function policyData(policy: Policy) {
   const list = <T>(items: readonly Sourced<T>[], show: (rule: T) => string) =>
     items.map(({ rule, source }) => ({ rule: show(rule), from: showSource(source) }))
   const at = (key: SettingKey): string => {
-    const source: Source | undefined = policy.sources.get(key)
+    const source = policy.sources.get(key)
     return source === undefined ? 'default: deny' : showSource(source)
   }
-  const { network, limits } = policy
+  const number = (key: NumberKey) => showNumber(key, numberOf(policy, key))
+  const { network } = policy
   return {
     profile: { value: policy.profile, from: at('profile') },
     isolation: { value: policy.isolation, from: at('isolation') },
@@ -34,27 +35,24 @@ export function policyData(policy: Policy) {
       mode: { value: network.mode, from: at('network.mode') },
       offline: { value: network.offline, from: at('network.offline') },
       ask: { value: network.ask, from: at('network.ask') },
-      hold: { value: showMillis(network.hold), from: at('network.hold') },
-      idle: { value: showMillis(network.idle), from: at('network.idle') },
+      hold: { value: number('network.hold'), from: at('network.hold') },
+      idle: { value: number('network.idle'), from: at('network.idle') },
       upstreamProxy: network.upstreamProxy === null ? null : redactUrl(network.upstreamProxy),
       groups: network.groups,
       allow: list(network.allow, printRule),
       deny: list(network.deny, printRule),
     },
     exec: {
-      timeout: showMillis(policy.exec.timeout),
-      ceiling: showMillis(policy.exec.ceiling),
-      maxOutput: showBytes(policy.exec.maxOutput),
+      timeout: number('exec.timeout'),
+      ceiling: number('exec.ceiling'),
+      maxOutput: number('exec.maxOutput'),
     },
-    limits: {
-      cpus: { value: String(limits.cpus), from: at('limits.cpus') },
-      memory: { value: showBytes(limits.memory), from: at('limits.memory') },
-      pids: { value: String(limits.pids), from: at('limits.pids') },
-      wall: { value: showMillis(limits.wall), from: at('limits.wall') },
-      disk: { value: showBytes(limits.disk), from: at('limits.disk') },
-      output: { value: showBytes(limits.output), from: at('limits.output') },
-      files: { value: String(limits.files), from: at('limits.files') },
-    },
+    limits: Object.fromEntries(
+      NUMBER_KEYS.filter(key => key.startsWith('limits.')).map(key => [
+        key.slice('limits.'.length),
+        { value: number(key), from: at(key) },
+      ]),
+    ),
     env: [...policy.env].map(([name, { value, source }]) => ({
       name,
       value: value.kind === 'host' ? "<the host's>" : isHarmless(name, value.text) ? value.text : REDACTED,

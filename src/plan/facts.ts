@@ -3,7 +3,7 @@ import type { GuestPath, HostPath, Located } from '../policy/files/path.ts'
 
 /** A part of the host's system that exists: a directory tree, or a link. */
 export type SystemEntry =
-  | { readonly kind: 'tree'; readonly path: HostPath; readonly real: HostPath }
+  | { readonly kind: 'tree'; readonly path: HostPath }
   | { readonly kind: 'link'; readonly path: HostPath; readonly to: string }
 
 /** An existing file or directory. Its last component is not resolved. */

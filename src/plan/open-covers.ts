@@ -2,6 +2,7 @@
  * Grants below a denied directory. An empty directory covers the denied one and hides its contents. The grants are mounted
  * into the cover. The cover can be traversed but not listed, and it is sealed after the last mount.
  */
+import { dirname } from '../base/posix-path.ts'
 import { decideFile } from '../policy/files/decide-file.ts'
 import { type HostPath, isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -31,10 +32,14 @@ export function openCovers(steps: readonly Step[]): Step[] {
 export function deniedAbove(policy: Policy, made: readonly HostPath[]): HostFacts['denied'] {
   const out = new Map<string, HostFacts['denied'][number]>()
   for (const path of made)
-    for (let at = parent(path); isWithin(at, policy.workspace) && at !== policy.workspace; at = parent(at)) {
+    for (
+      let at = dirname(path);
+      isWithin(at, policy.workspace) && at !== policy.workspace;
+      at = dirname(at)
+    ) {
       const denial = denialAt(policy, at)
       // The topmost one hides the others.
-      if (denial === undefined || denialAt(policy, parent(at)) !== undefined) continue
+      if (denial === undefined || denialAt(policy, dirname(at)) !== undefined) continue
       out.set(at, { path: at as HostPath, kind: 'directory', why: denial })
     }
   return [...out.values()]
@@ -45,5 +50,3 @@ function denialAt(policy: Policy, path: string): string | undefined {
   if (verdict.ok || verdict.reason !== 'denied-by-rule') return undefined
   return `${verdict.rule}${verdict.source === undefined ? '' : `, ${showSource(verdict.source)}`}`
 }
-
-const parent = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/'

@@ -3,7 +3,7 @@ import { policyOf } from '../../test/arbitrary/policy.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { searchPath, toolchainVariables } from './search-path.ts'
 
-const tree = (path: string) => ({ kind: 'tree', path: path as HostPath, real: path as HostPath }) as const
+const tree = (path: string) => ({ kind: 'tree', path: path as HostPath }) as const
 const SYSTEM = [tree('/usr'), tree('/opt'), tree('/etc/alternatives'), tree('/h/u/.rustup')]
 const OURS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
 

@@ -7,8 +7,7 @@ import type { GuestPath } from '../policy/files/path.ts'
 import { buildPlan } from './build.ts'
 import { planData, policyData, redactUrl } from './data.ts'
 import type { Capabilities } from './gaps.ts'
-import { planText } from './show.ts'
-import { projectDocument, showExpansion } from './show-policy.ts'
+import { planText, projectDocument, showExpansion } from './show.ts'
 
 const caps: Capabilities = { ...ABLE, bridge: false, listedExec: false }
 

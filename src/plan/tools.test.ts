@@ -7,9 +7,9 @@ import { isShellName } from './system-view.ts'
 import { viewTools } from './tools.ts'
 
 const SYSTEM: HostFacts['system'] = [
-  { kind: 'tree', path: '/usr' as never, real: '/usr' as never },
+  { kind: 'tree', path: '/usr' as never },
   { kind: 'link', path: '/bin' as never, to: 'usr/bin' },
-  { kind: 'tree', path: '/etc/ssl/certs' as never, real: '/etc/ssl/certs' as never },
+  { kind: 'tree', path: '/etc/ssl/certs' as never },
 ]
 
 const tool = (name: string, extra: Partial<FoundTool> = {}): FoundTool => ({

@@ -3,6 +3,7 @@
  * `decideFile` decides every grant, pin and cover, so mounts and explanations always agree.
  */
 import { PenError } from '../base/error.ts'
+import { dirname } from '../base/posix-path.ts'
 import type { Bytes } from '../base/quantity.ts'
 import { decideFile } from '../policy/files/decide-file.ts'
 import { depth, type GuestPath, type HostPath, isWithin } from '../policy/files/path.ts'
@@ -18,17 +19,13 @@ import { deniedAbove, openCovers } from './open-covers.ts'
 import type { Step } from './plan.ts'
 import { type ToolView, viewTools } from './tools.ts'
 
+const file = (at: string, text: string): Step => ({ op: 'file', at: at as GuestPath, text })
+
 /** Includes the system's git config, so that a file in an image still applies. */
 const identitySteps = ({ gitIdentity }: HostFacts): Step[] =>
   gitIdentity === undefined
     ? []
-    : [
-        {
-          op: 'file',
-          at: GIT_CONFIG_PATH as GuestPath,
-          text: `[include]\n\tpath = /etc/gitconfig\n${gitIdentity}`,
-        },
-      ]
+    : [file(GIT_CONFIG_PATH, `[include]\n\tpath = /etc/gitconfig\n${gitIdentity}`)]
 
 /** At one path the later kind covers the earlier: a grant never covers a denial. */
 const ORDER = { scratch: 0, grant: 1, pin: 2, protect: 3, deny: 4 } as const
@@ -167,7 +164,7 @@ export function buildTree(
       ...below,
       ...system,
       ...accountSteps(facts, identity),
-      ...policy.packages.files.map(({ at, text }): Step => ({ op: 'file', at: at as GuestPath, text })),
+      ...policy.packages.files.map(({ at, text }) => file(at, text)),
       ...identitySteps(facts),
       ...tools.steps,
       ...openCovers(inOrder(placed)),
@@ -202,18 +199,12 @@ function scratchSize(policy: Policy, share: number): Bytes {
 
 function systemSteps(facts: HostFacts): Step[] {
   return [
-    ...facts.system.map(
-      (entry): Step =>
-        entry.kind === 'link'
-          ? { op: 'link', at: entry.path as string as GuestPath, to: entry.to }
-          : {
-              op: 'bind',
-              from: entry.real,
-              at: entry.path as string as GuestPath,
-              mode: 'ro',
-              why: 'system',
-            },
-    ),
+    ...facts.system.map((entry): Step => {
+      const at = entry.path as string as GuestPath
+      return entry.kind === 'link'
+        ? { op: 'link', at, to: entry.to }
+        : { op: 'bind', from: entry.path, at, mode: 'ro', why: 'system' }
+    }),
     { op: 'devices', at: '/dev' as GuestPath },
     { op: 'processes', at: '/proc' as GuestPath },
   ]
@@ -221,7 +212,6 @@ function systemSteps(facts: HostFacts): Step[] {
 
 /** The user database, and the resolver configuration. */
 function accountSteps(facts: HostFacts, { uid, gid }: { uid: number; gid: number }): Step[] {
-  const file = (at: string, text: string): Step => ({ op: 'file', at: at as GuestPath, text })
   return [
     file(
       '/etc/passwd',
@@ -265,15 +255,13 @@ function pinsOf(held: readonly string[], pins: readonly string[], policy: Policy
   const out = new Set<string>(pins.filter(pin => reachable(policy, pin)))
   const tops = roots(policy)
   for (const path of held) {
-    for (let at = parent(path); at !== '/'; at = parent(at)) {
+    for (let at = dirname(path); at !== '/'; at = dirname(at)) {
       if (!tops.some(top => isWithin(at, top) && at !== top)) break
       out.add(at)
     }
   }
   return out
 }
-
-const parent = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/'
 
 function growingTrees(policy: Policy, facts: HostFacts): HostPath[] {
   const trees = [

@@ -29,20 +29,28 @@ export function compile(
     setting === undefined ? otherwise : setting.value
   const items = <T>(list: List<T> | undefined): readonly Sourced<T>[] => list?.items ?? []
   const rules = <T>(list: List<T> | undefined): readonly T[] => items(list).map(item => item.rule)
+  const section = <S extends 'exec' | 'limits' | 'git'>(name: S): Policy[S] => {
+    const values = Object.entries(zero[name]).map(([key, otherwise]) => {
+      const setting = settings[`${name}.${key}` as SettingKey] as Setting<unknown> | undefined
+      return [key, value(setting, otherwise)]
+    })
+    return Object.fromEntries(values)
+  }
 
   const mode = value(settings['network.mode'], zero.network.mode)
   const offline = value(settings['network.offline'], zero.network.offline)
   const groups = [...new Set(rules(settings['network.groups']))]
+  const known = groups.flatMap(group => groupRules.get(group) ?? [])
   const allowed = [
     ...items(settings['network.http']),
     ...items(settings['network.tcp']),
-    ...groups.flatMap(group => groupRules.get(group)?.rules ?? []),
+    ...known.flatMap(({ rules }) => rules),
   ]
   const denied = items(settings['network.deny'])
   const allow = allowed.filter(isLasting)
   const deny = denied.filter(isLasting)
-  const told = groups.flatMap(group => groupRules.get(group)?.told ?? [])
-  const mirrors = groups.flatMap(group => groupRules.get(group)?.mirrors ?? [])
+  const exec = section('exec')
+  const mirrors = known.flatMap(group => group.mirrors)
 
   return {
     profile: value(settings.profile, zero.profile),
@@ -69,27 +77,15 @@ export function compile(
       ceilings,
       index: compileNetwork({ mode, offline, allow, deny, mirrors }),
     },
-    exec: {
-      // The ceiling also caps the default timeout.
-      timeout: Math.min(
-        value(settings['exec.timeout'], zero.exec.timeout),
-        value(settings['exec.ceiling'], zero.exec.ceiling),
-      ) as Millis,
-      ceiling: value(settings['exec.ceiling'], zero.exec.ceiling),
-      maxOutput: value(settings['exec.maxOutput'], zero.exec.maxOutput),
-    },
-    limits: {
-      cpus: value(settings['limits.cpus'], zero.limits.cpus),
-      memory: value(settings['limits.memory'], zero.limits.memory),
-      pids: value(settings['limits.pids'], zero.limits.pids),
-      wall: value(settings['limits.wall'], zero.limits.wall),
-      disk: value(settings['limits.disk'], zero.limits.disk),
-      output: value(settings['limits.output'], zero.limits.output),
-      files: value(settings['limits.files'], zero.limits.files),
-    },
+    // The ceiling also caps the default timeout.
+    exec: { ...exec, timeout: Math.min(exec.timeout, exec.ceiling) as Millis },
+    limits: section('limits'),
     env: settings.env ?? zero.env,
-    packages: { files: told.flatMap(({ files }) => files), env: told.flatMap(({ env }) => env) },
-    git: { identity: value(settings['git.identity'], zero.git.identity) },
+    packages: {
+      files: known.flatMap(({ told }) => told.files),
+      env: known.flatMap(({ told }) => told.env),
+    },
+    git: section('git'),
     mounts: items(settings.mounts),
     image: value<Policy['image']>(settings.image, zero.image),
     tools: {

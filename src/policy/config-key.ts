@@ -1,8 +1,8 @@
 /** A config key as people type it: `limits.memory`, `env.NAME`. The schema says which keys exist and what they take. */
 import { nearest } from '../base/nearest.ts'
 import { printable } from '../base/printable.ts'
-import { configSchema } from './schema.ts'
-import type { Parsed } from './source.ts'
+import { SCHEMA, type SchemaPart, schemaBelow } from './schema.ts'
+import { type Parsed, type Refusal, refuse } from './source.ts'
 
 export interface ConfigKey {
   readonly path: readonly string[]
@@ -10,41 +10,19 @@ export interface ConfigKey {
   readonly takes: 'text' | 'number' | 'boolean' | 'texts' | 'json'
 }
 
-interface Schema {
-  readonly type: string
-  readonly entries?: Readonly<Record<string, Schema>>
-  readonly wrapped?: Schema
-  readonly value?: Schema
-  readonly item?: Schema
-}
-
-const ROOT = configSchema as unknown as Schema
-
 export function parseConfigKey(text: string): Parsed<ConfigKey> {
-  let at = ROOT
+  let at = SCHEMA
   const path: string[] = []
   for (const name of text.split('.')) {
-    const { entries, type, value } = at
-    const next =
-      entries === undefined
-        ? type === 'record' && name !== ''
-          ? value
-          : undefined
-        : Object.hasOwn(entries, name)
-          ? entries[name]
-          : undefined
-    if (next === undefined) return refuse(text, path, name, entries)
+    const next = name === '' ? undefined : schemaBelow(at, name)
+    if (next === undefined) return unknownKey(text, path, name, Object.keys(at.entries ?? {}))
     path.push(name)
-    at = unwrap(next)
+    at = next
   }
   return { ok: true, value: { path, takes: takenBy(at) } }
 }
 
-function unwrap(schema: Schema): Schema {
-  return schema.wrapped === undefined || schema.type === 'nullable' ? schema : unwrap(schema.wrapped)
-}
-
-function takenBy(schema: Schema): ConfigKey['takes'] {
+function takenBy(schema: SchemaPart): ConfigKey['takes'] {
   switch (schema.type) {
     case 'string':
     case 'picklist':
@@ -59,23 +37,12 @@ function takenBy(schema: Schema): ConfigKey['takes'] {
   }
 }
 
-function refuse(
-  text: string,
-  path: readonly string[],
-  name: string,
-  entries: Schema['entries'],
-): Parsed<ConfigKey> {
-  const before = path.map(part => `${part}.`).join('')
-  const names = Object.keys(entries ?? {})
+/** `path` has the keys `names`, and `name` is none of them. */
+function unknownKey(text: string, path: readonly string[], name: string, names: readonly string[]): Refusal {
+  const why = `the config has no key "${printable(text, 80)}"`
+  const parent = path.join('.')
   const meant = nearest(name, names)
-  return {
-    ok: false,
-    why: `the config has no key "${printable(text, 80)}"`,
-    fix:
-      meant !== undefined
-        ? `did you mean ${before}${meant}?`
-        : names.length === 0
-          ? `${path.join('.')} has no keys of its own`
-          : `${path.length === 0 ? 'its keys are' : `${path.join('.')} has`} ${names.join(', ')}`,
-  }
+  if (meant !== undefined) return refuse(why, `did you mean ${[...path, meant].join('.')}?`)
+  if (names.length === 0) return refuse(why, `${parent} has no keys of its own`)
+  return refuse(why, `${parent === '' ? 'its keys are' : `${parent} has`} ${names.join(', ')}`)
 }

@@ -7,7 +7,7 @@ import { parseHost } from './network/host.ts'
 import { printRule } from './network/net-rule.ts'
 import { type Port, parsePort } from './network/port.ts'
 import type { Policy } from './policy.ts'
-import type { Parsed, Source } from './source.ts'
+import { type Parsed, refuse, type Source } from './source.ts'
 
 export interface Explanation {
   readonly subject: string
@@ -44,8 +44,7 @@ type Question = {
 
 export function parseQuestion(text: string): Parsed<Question> {
   const match = /^(?:\[([^\]]*)\]|([^:]*))(?::(.*))?$/s.exec(text)
-  if (match === null)
-    return { ok: false, why: 'not a host and port', fix: 'write it as registry.example.com:443' }
+  if (match === null) return refuse('not a host and port', 'write it as registry.example.com:443')
   const [, bracketed, plain = '', portText = '443'] = match
   const port = parsePort(portText)
   if (!port.ok) return port
@@ -60,11 +59,7 @@ export function parseQuestion(text: string): Parsed<Question> {
       },
     }
   if (bracketed !== undefined)
-    return {
-      ok: false,
-      why: 'only an IPv6 address has brackets',
-      fix: 'write it as [2001:db8::7]:443',
-    }
+    return refuse('only an IPv6 address has brackets', 'write it as [2001:db8::7]:443')
   const host = parseHost(plain)
   if (!host.ok) return host
   return {

@@ -9,28 +9,32 @@
  *
  * `merge.property.test.ts` checks these properties.
  */
+import type { Bytes, Millis } from '../base/quantity.ts'
 import { isWithin } from './files/path.ts'
-import { type AllowRule, intersect, overlapping } from './network/net-rule.ts'
-import type {
-  EnvValue,
-  Isolation,
-  List,
-  Mount,
-  PathGrant,
-  PortForward,
-  SettingKey,
-  Settings,
+import { type AllowRule, type DenyRule, intersect, overlapping } from './network/net-rule.ts'
+import {
+  type BackendName,
+  type EnvValue,
+  type FileDenyRule,
+  type Image,
+  type Isolation,
+  type List,
+  type Mount,
+  NETWORK_MODES,
+  type PathGrant,
+  type PortForward,
+  PROFILE_NAMES,
+  type ProtectRule,
+  type SettingKey,
+  type Settings,
 } from './settings.ts'
 import type { Setting, Sourced } from './source.ts'
-import { NETWORK_MODES, PROFILE_NAMES } from './vocabulary.ts'
 
-interface Field<T> {
+export interface Field<T> {
   grow(earlier: T, later: T): T
   /** `granted` is undefined when no trusted layer set the value. */
   narrow(granted: T | undefined, limit: T): T | undefined
 }
-
-type Fields = { readonly [K in SettingKey]-?: Field<NonNullable<Settings[K]>> }
 
 const laterWins = <T>(_earlier: T, later: T): T => later
 
@@ -47,7 +51,7 @@ function ordered<T>(tighter: (a: T, b: T) => boolean): Field<Setting<T>> {
 }
 
 const smaller = <T extends number>(): Field<Setting<T>> => ordered((a, b) => a < b)
-const words = <T>(order: readonly T[]): Field<Setting<T>> =>
+const words = <const T>(order: readonly T[]): Field<Setting<T>> =>
   ordered((a, b) => order.indexOf(a) < order.indexOf(b))
 
 /** A value that only the user may choose. An untrusted layer's value is ignored. */
@@ -135,55 +139,60 @@ export const ISOLATION_STRENGTH: readonly Isolation[] = [
   'vm',
 ]
 
-export const FIELDS: Fields = {
+const isolation: Field<Setting<Isolation>> = {
+  grow: laterWins,
+  narrow: (granted, limit) =>
+    ISOLATION_STRENGTH.indexOf(limit.value) > ISOLATION_STRENGTH.indexOf(granted?.value ?? 'auto')
+      ? limit
+      : granted,
+}
+
+/** True overrides every network grant. No later layer can reset it, not even a file after a flag. */
+const offline: Field<Setting<boolean>> = {
+  ...words([true, false]),
+  grow: (earlier, later) => (earlier.value && !later.value ? earlier : later),
+}
+
+/** Every setting, with its type and its merge. */
+export const FIELDS = {
   profile: words(PROFILE_NAMES),
-  isolation: {
-    grow: laterWins,
-    narrow: (granted, limit) =>
-      ISOLATION_STRENGTH.indexOf(limit.value) > ISOLATION_STRENGTH.indexOf(granted?.value ?? 'auto')
-        ? limit
-        : granted,
-  },
-  backend: usersOnly(),
+  isolation,
+  backend: usersOnly<BackendName>(),
   'files.read': grants(deeper),
   'files.write': grants(deeper),
-  'files.deny': denials(),
-  'files.protect': denials(),
+  'files.deny': denials<FileDenyRule>(),
+  'files.protect': denials<ProtectRule>(),
   'network.http': netGrants,
   'network.tcp': netGrants,
-  'network.groups': grants(same),
-  'network.deny': denials(),
+  'network.groups': grants<string>(same),
+  'network.deny': denials<DenyRule>(),
   'network.ask': words(['never', 'hold']),
-  'network.hold': smaller(),
+  'network.hold': smaller<Millis>(),
   'network.mode': words(NETWORK_MODES),
-  'network.upstreamProxy': usersOnly(),
-  'network.idle': smaller(),
-  // True overrides every network grant. No later layer can reset it, not even a file after a flag.
-  'network.offline': {
-    ...words([true, false]),
-    grow: (earlier, later) => (earlier.value && !later.value ? earlier : later),
-  },
-  'exec.timeout': smaller(),
-  'exec.ceiling': smaller(),
-  'exec.maxOutput': smaller(),
-  'limits.cpus': smaller(),
-  'limits.memory': smaller(),
-  'limits.pids': smaller(),
-  'limits.wall': smaller(),
-  'limits.disk': smaller(),
-  'limits.output': smaller(),
-  'limits.files': smaller(),
+  'network.upstreamProxy': usersOnly<string | null>(),
+  'network.idle': smaller<Millis>(),
+  'network.offline': offline,
+  'exec.timeout': smaller<Millis>(),
+  'exec.ceiling': smaller<Millis>(),
+  'exec.maxOutput': smaller<Bytes>(),
+  'limits.cpus': smaller<number>(),
+  'limits.memory': smaller<Bytes>(),
+  'limits.pids': smaller<number>(),
+  'limits.wall': smaller<Millis>(),
+  'limits.disk': smaller<Bytes>(),
+  'limits.output': smaller<Bytes>(),
+  'limits.files': smaller<number>(),
   env: environment,
   mounts: grants(sameMount),
-  image: usersOnly(),
-  'tools.shell': words([false, true]),
+  image: usersOnly<Image>(),
+  'tools.shell': words<boolean>([false, true]),
   'tools.allow': tools,
   'tools.exec': words(['listed', 'any']),
-  'git.identity': words([false, true]),
-  user: usersOnly(),
-  runtime: usersOnly(),
-  'ssh.agent': grants(same),
-  acceptGaps: grants(same),
+  'git.identity': words<boolean>([false, true]),
+  user: usersOnly<string>(),
+  runtime: usersOnly<string>(),
+  'ssh.agent': grants<string>(same),
+  acceptGaps: grants<string>(same),
   ports: grants(samePort),
 }
 

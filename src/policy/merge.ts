@@ -37,56 +37,49 @@ export function mergeLayers(input: MergeInput): Merged {
   const said = fold(trusted).profile ?? DEFAULT_PROFILE
   const base = input.base(said.value)
   const own = { ...fold([base, ...trusted]), profile: said }
-  const { settings, bases } = decide(input, said, { settings: own, bases: [base] })
-  const [first, ...stricter] = bases
-  return {
-    settings,
-    own,
-    layers: [...(first === undefined ? [] : [first]), ...trusted, ...stricter, ...untrusted],
-    expanded: input.allowUserExpansion
-      ? expansions(
-          own,
-          settings,
-          untrusted.map(layer => layer.name),
-        )
-      : [],
+  const layers = [base, ...trusted]
+  // Without an untrusted layer the user's settings are final.
+  if (untrusted.length === 0) return { settings: own, own, layers, expanded: [] }
+  if (!input.allowUserExpansion) {
+    const { settings, stricter } = restrict(input, said, own)
+    return { settings, own, layers: [...layers, ...stricter, ...untrusted], expanded: [] }
   }
-}
-
-type Decided = { readonly settings: Settings; readonly bases: readonly Layer[] }
-
-/** Without an untrusted layer the user's settings are final. */
-function decide(input: MergeInput, said: Profile, own: Decided): Decided {
-  if (input.untrusted.length === 0) return own
-  return input.allowUserExpansion ? expand(input, said) : restrict(input, said)
+  const { settings, chosen } = expand(input, said)
+  const names = untrusted.map(layer => layer.name)
+  const expanded = expansions(own, settings, names)
+  return { settings, own, layers: [chosen, ...trusted, ...untrusted], expanded }
 }
 
 /**
  * A stricter profile is one more limit. The result is what the user's layers grant on both the user's profile and the stricter
  * one. Replacing the user's profile could widen access where the user restricted it by hand.
  */
-function restrict({ base, trusted, untrusted }: MergeInput, said: Profile): Decided {
+function restrict({ base, trusted, untrusted }: MergeInput, said: Profile, own: Settings) {
   const profile = untrusted.reduce(
     (at, { settings }) =>
       settings.profile === undefined ? at : (FIELDS.profile.narrow(at, settings.profile) ?? at),
     said,
   )
-  const bases = profile === said ? [base(said.value)] : [base(said.value), base(profile.value)]
-  const [granted = {}, ...stricter] = bases.map(layer => fold([layer, ...trusted]))
-  const limits = [...stricter, ...untrusted.map(layer => layer.settings)]
-  return { settings: { ...limits.reduce(narrow, granted), profile }, bases }
+  const stricter = profile === said ? [] : [base(profile.value)]
+  const limits = [
+    ...stricter.map(layer => fold([layer, ...trusted])),
+    ...untrusted.map(layer => layer.settings),
+  ]
+  return { settings: { ...limits.reduce(narrow, own), profile }, stricter }
 }
 
-function expand({ base, trusted, untrusted, workspace }: MergeInput, said: Profile): Decided {
+function expand({ base, trusted, untrusted, workspace }: MergeInput, said: Profile) {
   const profile = fold(untrusted).profile ?? said
-  const bases = [base(profile.value)]
-  const granted = fold([...bases, ...trusted])
-  const settings = untrusted.reduce((s, { settings }) => {
-    // An empty list removes grants. It never removes denials: those stay the user's.
-    const [emptied, added] = partition(settings)
-    return grow(narrow(s, emptied), beneathDenials(added, s, workspace))
-  }, granted)
-  return { settings: { ...settings, profile }, bases }
+  const chosen = base(profile.value)
+  const settings = untrusted.reduce(
+    (s, { settings }) => {
+      // An empty list removes grants. It never removes denials: those stay the user's.
+      const [emptied, added] = partition(settings)
+      return grow(narrow(s, emptied), beneathDenials(added, s, workspace))
+    },
+    fold([chosen, ...trusted]),
+  )
+  return { settings: { ...settings, profile }, chosen }
 }
 
 const fold = (layers: readonly Layer[]): Settings =>

@@ -3,40 +3,31 @@ import type { Bytes, Millis } from '../base/quantity.ts'
 import { parseGlob } from './files/glob.ts'
 import { depth, type HostPath, type PathWorld } from './files/path.ts'
 import { DENIED_GLOBS, PROTECTED_PLACES } from './files/protected-places.ts'
+import type { Limits } from './policy.ts'
 import type { FileDenyRule, Layer, List, PathGrant, ProfileName, ProtectRule, Settings } from './settings.ts'
 import type { Setting, Source, Sourced } from './source.ts'
 
-const GiB = 1024 ** 3
-const MiB = 1024 ** 2
-const HOUR = 3_600_000
+const GiB = 2 ** 30
+const MiB = 2 ** 20
+const HOUR = 3_600_000 as Millis
 
-interface ProfileLimits {
-  readonly cpus: number
-  readonly memory: number
-  readonly pids: number
-  readonly wall: number
-  readonly disk: number
-  readonly output: number
-  readonly files: number
-}
-
-const TIGHT: ProfileLimits = {
+const TIGHT: Limits = {
   cpus: 1,
-  memory: GiB,
+  memory: GiB as Bytes,
   pids: 128,
   wall: HOUR,
-  disk: GiB,
-  output: 256 * MiB,
+  disk: GiB as Bytes,
+  output: (256 * MiB) as Bytes,
   files: 1024,
 }
 
-const ROOMY: ProfileLimits = {
+const ROOMY: Limits = {
   cpus: 2,
-  memory: 4 * GiB,
+  memory: (4 * GiB) as Bytes,
   pids: 4096,
-  wall: 8 * HOUR,
-  disk: 10 * GiB,
-  output: GiB,
+  wall: (8 * HOUR) as Millis,
+  disk: (10 * GiB) as Bytes,
+  output: GiB as Bytes,
   files: 4096,
 }
 
@@ -83,17 +74,17 @@ export function profileLayer(
     'network.hold': set(60_000 as Millis),
     'network.mode': set(strict ? 'none' : 'gateway'),
     'network.upstreamProxy': set(null),
-    'network.idle': set(HOUR as Millis),
+    'network.idle': set(HOUR),
     'network.offline': set(false),
     'exec.timeout': set(120_000 as Millis),
     'exec.ceiling': set(600_000 as Millis),
     'exec.maxOutput': set((10 * MiB) as Bytes),
     'limits.cpus': set(limits.cpus),
-    'limits.memory': set(limits.memory as Bytes),
+    'limits.memory': set(limits.memory),
     'limits.pids': set(limits.pids),
-    'limits.wall': set(limits.wall as Millis),
-    'limits.disk': set(limits.disk as Bytes),
-    'limits.output': set(limits.output as Bytes),
+    'limits.wall': set(limits.wall),
+    'limits.disk': set(limits.disk),
+    'limits.output': set(limits.output),
     'limits.files': set(limits.files),
     mounts: list({ kind: 'volume' as const, volume: CACHE_VOLUME, at: `${SANDBOX_HOME}/.cache` as never }),
     'tools.shell': set(true),

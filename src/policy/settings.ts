@@ -2,19 +2,19 @@
  * The checked, typed settings of one layer. The keys are the config's own paths, so merges, explanations and errors use the
  * same names. An absent key sets nothing. Only the merged result denies by absence.
  */
-import type { Bytes, Millis } from '../base/quantity.ts'
+import type { FIELDS, Field } from './fields.ts'
 import type { Glob } from './files/glob.ts'
 import type { GuestPath, HostPath, Trust } from './files/path.ts'
-import type { AllowRule, DenyRule } from './network/net-rule.ts'
 import type { Port } from './network/port.ts'
-import type { Setting, Sourced } from './source.ts'
-import type {
-  BACKEND_NAMES,
-  IMAGE_PULLS,
-  ISOLATION_LEVELS,
-  NETWORK_MODES,
-  PROFILE_NAMES,
-} from './vocabulary.ts'
+import type { Sourced } from './source.ts'
+
+/** Strictest first. */
+export const PROFILE_NAMES = ['strict', 'coding', 'dev'] as const
+export const ISOLATION_LEVELS = ['auto', 'soft', 'process', 'container', 'gvisor', 'vm'] as const
+export const BACKEND_NAMES = ['process', 'podman', 'docker', 'vm', 'apple', 'soft', 'kubernetes'] as const
+/** Strictest first. `bridge` is the engine's open network, where pen enforces no rule. */
+export const NETWORK_MODES = ['none', 'gateway', 'bridge'] as const
+export const IMAGE_PULLS = ['missing', 'never'] as const
 
 export type ProfileName = (typeof PROFILE_NAMES)[number]
 export type Isolation = (typeof ISOLATION_LEVELS)[number]
@@ -51,6 +51,8 @@ export interface PortForward {
   readonly host: Port
 }
 
+export const showPort = ({ guest, host }: PortForward): string => `${guest} at ${host} of the host`
+
 export interface Image {
   readonly dockerfile: string
   readonly context: string
@@ -65,46 +67,9 @@ export interface List<T> {
   readonly items: readonly Sourced<T>[]
 }
 
-export interface Settings {
-  readonly profile?: Setting<ProfileName>
-  readonly isolation?: Setting<Isolation>
-  readonly backend?: Setting<BackendName>
-  readonly 'files.read'?: List<PathGrant>
-  readonly 'files.write'?: List<PathGrant>
-  readonly 'files.deny'?: List<FileDenyRule>
-  readonly 'files.protect'?: List<ProtectRule>
-  readonly 'network.http'?: List<AllowRule>
-  readonly 'network.tcp'?: List<AllowRule>
-  readonly 'network.groups'?: List<string>
-  readonly 'network.deny'?: List<DenyRule>
-  readonly 'network.ask'?: Setting<'never' | 'hold'>
-  readonly 'network.hold'?: Setting<Millis>
-  readonly 'network.mode'?: Setting<NetworkMode>
-  readonly 'network.upstreamProxy'?: Setting<string | null>
-  readonly 'network.idle'?: Setting<Millis>
-  readonly 'network.offline'?: Setting<boolean>
-  readonly 'exec.timeout'?: Setting<Millis>
-  readonly 'exec.ceiling'?: Setting<Millis>
-  readonly 'exec.maxOutput'?: Setting<Bytes>
-  readonly 'limits.cpus'?: Setting<number>
-  readonly 'limits.memory'?: Setting<Bytes>
-  readonly 'limits.pids'?: Setting<number>
-  readonly 'limits.wall'?: Setting<Millis>
-  readonly 'limits.disk'?: Setting<Bytes>
-  readonly 'limits.output'?: Setting<Bytes>
-  readonly 'limits.files'?: Setting<number>
-  readonly env?: ReadonlyMap<string, Setting<EnvValue>>
-  readonly mounts?: List<Mount>
-  readonly image?: Setting<Image>
-  readonly 'tools.shell'?: Setting<boolean>
-  readonly 'tools.allow'?: List<string>
-  readonly 'tools.exec'?: Setting<'any' | 'listed'>
-  readonly 'git.identity'?: Setting<boolean>
-  readonly user?: Setting<string>
-  readonly runtime?: Setting<string>
-  readonly 'ssh.agent'?: List<string>
-  readonly acceptGaps?: List<string>
-  readonly ports?: List<PortForward>
+/** The settings of one layer. `FIELDS` lists them with their types. */
+export type Settings = {
+  readonly [K in keyof typeof FIELDS]?: (typeof FIELDS)[K] extends Field<infer T> ? T : never
 }
 
 export type SettingKey = keyof Settings

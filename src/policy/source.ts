@@ -29,9 +29,16 @@ export interface Setting<T> {
 }
 
 /** The result of a parser that does not know the place of its text. The caller adds the place. */
-export type Parsed<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly why: string; readonly fix?: string }
+export type Parsed<T> = { readonly ok: true; readonly value: T } | Refusal
+
+export interface Refusal {
+  readonly ok: false
+  readonly why: string
+  readonly fix?: string
+}
+
+export const refuse = (why: string, fix?: string): Refusal =>
+  fix === undefined ? { ok: false, why } : { ok: false, why, fix }
 
 /** The layer that protects pen's own files: see config/protect-pen.ts. */
 export const PEN_ITSELF = 'pen itself'

@@ -3,9 +3,7 @@ import * as v from 'valibot'
 import { PenError, type Place } from '../base/error.ts'
 import { nearest } from '../base/nearest.ts'
 import { printable } from '../base/printable.ts'
-import { type ConfigDocument, configSchema } from './schema.ts'
-
-type Schema = v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>
+import { type ConfigDocument, configSchema, SCHEMA, type SchemaPart, schemaBelow } from './schema.ts'
 
 export type DocumentPath = readonly (string | number)[]
 
@@ -18,7 +16,7 @@ export interface PositionedDocument {
 }
 
 export function validateDocument(document: PositionedDocument, name: string): ConfigDocument {
-  refuseMisplacedList(configSchema, document.value, [], document, name)
+  refuseMisplacedList(SCHEMA, document.value, [], document, name)
   const result = v.safeParse(configSchema, document.value)
   if (result.success) return result.output
   const [first] = result.issues
@@ -32,13 +30,13 @@ interface Fault {
 
 /** The validator accepts a list in place of an object with optional keys. Refuse it here. */
 function refuseMisplacedList(
-  schema: unknown,
+  schema: SchemaPart,
   value: unknown,
   path: DocumentPath,
   document: PositionedDocument,
   name: string,
 ): void {
-  const { entries, type } = unwrap(schema) as { entries?: Record<string, unknown>; type?: string }
+  const { entries, type } = schema
   const wantsObject = entries !== undefined || type === 'record'
   if (wantsObject && Array.isArray(value))
     throw new PenError('CONFIG_VALUE', {
@@ -47,8 +45,10 @@ function refuseMisplacedList(
       hint: 'write it as { "key": … }; the keys are listed in docs/reference/config.md',
     })
   if (entries === undefined || typeof value !== 'object' || value === null) return
-  for (const [key, inner] of Object.entries(value))
-    if (Object.hasOwn(entries, key)) refuseMisplacedList(entries[key], inner, [...path, key], document, name)
+  for (const [key, inner] of Object.entries(value)) {
+    const below = schemaBelow(schema, key)
+    if (below !== undefined) refuseMisplacedList(below, inner, [...path, key], document, name)
+  }
 }
 
 const pathOf = (issue: v.BaseIssue<unknown>): DocumentPath =>
@@ -60,16 +60,12 @@ function meantBy(issue: v.BaseIssue<unknown>, path: DocumentPath): Fault {
   const isObject = typeof input === 'object' && input !== null && !Array.isArray(input)
   if (issue.type !== 'union' || !isObject) return { issue, path }
   // The first key of a shape identifies it.
-  const shared = (option: unknown) =>
-    Object.keys(entriesOf(option) ?? {}).reduce(
-      (n, key, i) => n + (key in input ? (i === 0 ? 100 : 1) : 0),
-      0,
-    )
-  const options = (schemaAt(path) as { options?: Schema[] }).options ?? []
-  const [best] = options
-    .filter(option => entriesOf(option) !== undefined)
+  const shared = ({ entries = {} }: SchemaPart) =>
+    Object.keys(entries).reduce((n, key, i) => n + (key in input ? (i === 0 ? 100 : 1) : 0), 0)
+  const [best] = (schemaAt(path)?.options ?? [])
+    .filter(({ entries }) => entries !== undefined)
     .sort((a, b) => shared(b) - shared(a))
-  const inner = best && v.safeParse(best, input).issues?.[0]
+  const inner = best && v.safeParse(best as unknown as v.GenericSchema, input).issues?.[0]
   return inner === undefined ? { issue, path } : { issue: inner, path: [...path, ...pathOf(inner)] }
 }
 
@@ -145,27 +141,10 @@ function wordHint(issue: v.BaseIssue<unknown>): string | undefined {
 
 /** The keys that the schema has at a path, for "did you mean". */
 function keysAt(path: DocumentPath): string[] {
-  const found = schemaAt(path) as { options?: unknown[] }
-  return [found, ...(found.options ?? [])].flatMap(schema => Object.keys(entriesOf(schema) ?? {}))
+  const found = schemaAt(path)
+  const shapes = [found?.entries, ...(found?.options ?? []).map(({ entries }) => entries)]
+  return shapes.flatMap(entries => Object.keys(entries ?? {}))
 }
 
-function schemaAt(path: DocumentPath): object {
-  let schema: object = unwrap(configSchema)
-  for (const key of path) {
-    const { item, value } = schema as { item?: unknown; value?: unknown }
-    schema = unwrap(typeof key === 'number' ? item : (entriesOf(schema)?.[key] ?? value))
-  }
-  return schema
-}
-
-const entriesOf = (schema: unknown): Record<string, unknown> | undefined =>
-  (unwrap(schema) as { entries?: Record<string, unknown> }).entries
-
-/** Unwraps `optional` and `pipe` to the schema that has the entries. */
-function unwrap(schema: unknown): object {
-  let at = schema
-  while (typeof at === 'object' && at !== null && 'wrapped' in at) at = at.wrapped
-  if (typeof at === 'object' && at !== null && 'pipe' in at && Array.isArray(at.pipe) && !('entries' in at))
-    at = at.pipe[0]
-  return Object(at) as object
-}
+const schemaAt = (path: DocumentPath): SchemaPart | undefined =>
+  path.reduce<SchemaPart | undefined>((schema, key) => schema && schemaBelow(schema, key), SCHEMA)

@@ -7,7 +7,7 @@ import { at, CHANGE, itself, openForRemoval, type Spot, withAccess } from '../ba
 import { removeInSteps } from '../base/beneath/remove-tree.ts'
 import { type Budget, copyTree, disarmTree } from '../base/beneath/tree.ts'
 import { errnoOf } from '../base/error.ts'
-import { O_PATH } from '../base/kernel/file.ts'
+import { O_PATH } from '../base/kernel/descriptor.ts'
 
 export interface Taken {
   readonly what: string

@@ -1,8 +1,7 @@
 /** Guards protected and denied places while a sandbox runs. New or replaced files are moved away or mounted again, and reported. */
 import type { AuditEventInput } from '../audit/event.ts'
 import type { Running } from '../backend/backend.ts'
-import { printable } from '../base/printable.ts'
-import { shellWord } from '../base/shell-word.ts'
+import { printable, shellWord } from '../base/printable.ts'
 import type { Loaded } from '../config/load.ts'
 import { hostServices } from '../survey/host-services.ts'
 import { ListingCache } from '../survey/listing-cache.ts'

@@ -14,7 +14,6 @@ const PART = 0
 export interface Frame {
   readonly kind: number
   readonly channel: number
-  /** May be a view of the bytes that were pushed. Use or copy it before the next push. */
   readonly payload: Uint8Array
 }
 
@@ -44,10 +43,9 @@ export function encodeFrame(kind: number, channel: number, payload: Uint8Array =
 /** Reads frames from a stream that may be split anywhere. `long` lists the kinds that may come in parts. */
 export class FrameDecoder {
   readonly #long: ReadonlySet<number>
-  readonly #header = new Uint8Array(HEADER)
-  #headerFilled = 0
-  #payload: Uint8Array = NOTHING
-  #payloadFilled = 0
+  /** The frame that is being read: its header, then with room for its payload. */
+  #bytes = new Uint8Array(HEADER)
+  #filled = 0
   #parts: Uint8Array[] = []
   #partsChannel = 0
   #state: 'whole' | 'reading' = 'whole'
@@ -69,30 +67,25 @@ export class FrameDecoder {
 
   *#frames(bytes: Uint8Array): Generator<Frame, void, void> {
     for (let at = 0; at < bytes.length; ) {
-      if (this.#headerFilled < HEADER) {
-        const piece = bytes.subarray(at, at + HEADER - this.#headerFilled)
-        this.#header.set(piece, this.#headerFilled)
-        this.#headerFilled += piece.length
-        at += piece.length
-        if (this.#headerFilled < HEADER) return
-      }
-      const view = new DataView(this.#header.buffer)
+      const piece = bytes.subarray(at, at + this.#bytes.length - this.#filled)
+      this.#bytes.set(piece, this.#filled)
+      this.#filled += piece.length
+      at += piece.length
+      if (this.#filled < this.#bytes.length) return
+      const view = new DataView(this.#bytes.buffer)
       const length = view.getUint32(0)
       if (length > MAX_PAYLOAD) throw protocolError(`a frame of ${length} bytes`)
-      const whole = this.#payloadFilled === 0 && bytes.length - at >= length
-      if (whole) this.#payload = bytes.subarray(at, at + length)
-      else if (this.#payloadFilled === 0) this.#payload = new Uint8Array(length)
-      const piece = bytes.subarray(at, at + length - this.#payloadFilled)
-      if (!whole) this.#payload.set(piece, this.#payloadFilled)
-      this.#payloadFilled += piece.length
-      at += piece.length
-      if (this.#payloadFilled < length) return
-      const frame = { kind: view.getUint8(4), channel: view.getUint32(5), payload: this.#payload }
-      this.#headerFilled = 0
-      this.#payloadFilled = 0
-      this.#payload = NOTHING
-      const joined = this.#join(frame)
-      if (joined !== undefined) yield joined
+      if (this.#filled < HEADER + length) {
+        const header = this.#bytes
+        this.#bytes = new Uint8Array(HEADER + length)
+        this.#bytes.set(header)
+        continue
+      }
+      const payload = this.#bytes.subarray(HEADER)
+      const frame = this.#join({ kind: view.getUint8(4), channel: view.getUint32(5), payload })
+      this.#bytes = new Uint8Array(HEADER)
+      this.#filled = 0
+      if (frame !== undefined) yield frame
     }
   }
 
@@ -103,7 +96,7 @@ export class FrameDecoder {
     if (frame.kind === PART) {
       if (this.#long.size === 0 || frame.payload.length !== MAX_PAYLOAD) throw protocolError('an odd part')
       if ((this.#parts.length + 1) * MAX_PAYLOAD >= MAX_TEXT) throw protocolError('too many parts')
-      this.#parts.push(frame.payload.slice())
+      this.#parts.push(frame.payload)
       this.#partsChannel = frame.channel
       return undefined
     }

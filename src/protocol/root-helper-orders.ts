@@ -3,6 +3,7 @@
  * channel, and gets one answer. Both ends are pen, and both are trusted. Descriptors of an order are sent before it,
  * over a second socket.
  */
+import { toText } from './fields.ts'
 import { encodeFrame, type Frame, FrameDecoder } from './frame.ts'
 
 /** The word after `pen`. The directory with the two sockets follows. */
@@ -32,7 +33,7 @@ export type RootHelperAnswer = { readonly done: unknown } | { readonly failed: s
 const MESSAGE = 1
 
 export const encodeMessage = (channel: number, message: RootHelperRequest | RootHelperAnswer): Uint8Array =>
-  encodeFrame(MESSAGE, channel, new TextEncoder().encode(JSON.stringify(message)))
+  encodeFrame(MESSAGE, channel, toText(message))
 
 /** `T` is what the other end sends. */
 export class MessageReader<T extends RootHelperRequest | RootHelperAnswer> {

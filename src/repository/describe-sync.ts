@@ -1,6 +1,5 @@
 /** Lines for the user about a sync: only what is not on the host as expected. */
-import { printable } from '../base/printable.ts'
-import { shellWord } from '../base/shell-word.ts'
+import { printable, shellWord } from '../base/printable.ts'
 import type { Aside } from './plan-sync.ts'
 import type { SyncReport } from './repository-sync.ts'
 

@@ -3,9 +3,8 @@
  * the git directory by name and an empty directory as its working tree. It runs no hook, monitor or helper.
  */
 import { mkdirSync, statSync } from 'node:fs'
-import { findTool } from '../base/find-tool.ts'
+import { findTool, missingTool } from '../base/find-tool.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'
-import { missingTool } from '../base/missing-tool.ts'
 import { dirname } from '../base/posix-path.ts'
 import { startProgram } from '../base/start-program.ts'
 import { GIT_ENVIRONMENT } from './git-environment.ts'

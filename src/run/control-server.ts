@@ -12,7 +12,7 @@ import {
   encodeAnswer,
   type ForwardRequest,
   type Request,
-  RequestReader,
+  requestReader,
   type ShortRequest,
   serializeError,
 } from '../control/messages.ts'
@@ -35,8 +35,8 @@ const LAST_WORDS_MS = 1000
 /** A client sends its request at once, or is disconnected. */
 const REQUEST_MS = 5000
 
-/** These connections stay open until the sandbox has ended. */
-const STAYING_OPEN: readonly Request['want'][] = ['stop', 'pause', 'own']
+/** After a success, these connections stay open until the client disconnects or the sandbox has ended. */
+const STAYING_OPEN: readonly Request['want'][] = ['stop', 'pause', 'own', 'forward']
 
 export interface Served {
   readonly project: Project
@@ -150,7 +150,7 @@ export class ControlServer {
     }
     this.#clients.add(client)
     const late = setTimeout(() => socket.destroy(), REQUEST_MS)
-    const requests = new RequestReader()
+    const requests = requestReader()
     client.take = bytes => {
       const found = requests.push(bytes)
       if (found === undefined) return
@@ -164,7 +164,7 @@ export class ControlServer {
         early.push(more.slice())
       }
       void this.#answering.promise
-        .then(() => this.#serve(found.request, client))
+        .then(() => this.#serve(found.message, client))
         .then(() => {
           for (const piece of early) if (piece.length > 0) client.take(piece)
         })
@@ -197,10 +197,9 @@ export class ControlServer {
   #turnAway(client: Client): void {
     const { socket } = client
     client.take = () => undefined
-    const hint = 'wait until some have ended, or end them'
     const error = new PenError('LIMIT', {
       what: `${MOST_STAYING} commands run in this sandbox already`,
-      hint,
+      hint: 'wait until some have ended, or end them',
     })
     socket.send(encodeAnswer({ ok: false, error: serializeError(error) }))
     socket.end()
@@ -218,63 +217,51 @@ export class ControlServer {
     }
     // The client may send nothing more.
     client.take = () => client.socket.destroy()
-    if (request.want === 'forward') {
-      const answer = await this.#forward(request, client)
-      client.socket.send(encodeAnswer(answer))
-      if (!answer.ok) client.socket.end()
-      return
-    }
     client.isOwner = request.want === 'own'
-    client.socket.send(encodeAnswer(await this.#answerTo(request, client)))
-    if (!STAYING_OPEN.includes(request.want)) client.socket.end()
+    const answer = await this.#valueFor(request, client).then(
+      (value): Answer => ({ ok: true, value }),
+      (error): Answer => ({ ok: false, error: serializeError(error) }),
+    )
+    client.socket.send(encodeAnswer(answer))
+    if (!answer.ok || !STAYING_OPEN.includes(request.want)) client.socket.end()
   }
 
-  async #answerTo(request: ShortRequest, client: Client): Promise<Answer> {
-    try {
-      switch (request.want) {
-        case 'ping':
-        case 'own':
-          return { ok: true, value: null }
-        case 'status':
-          return {
-            ok: true,
-            value: statusOf(this.#served, this.#running()),
-          }
-        case 'stats':
-          return { ok: true, value: await statsOf(this.#served.serving, this.#running()) }
-        case 'order':
-          return { ok: true, value: this.#served.order }
-        case 'judge':
-          return { ok: true, value: judgeRefusal(this.#served.serving, request) }
-        case 'ask': {
-          const isGone = (): boolean => !this.#clients.has(client)
-          return { ok: true, value: await askForHost(this.#served.serving, request, isGone) }
-        }
-        case 'refused':
-          this.#served.serving.limits.look()
-          return { ok: true, value: this.#served.serving.refusals.since(request.since) }
-        case 'stop':
-        case 'pause':
-          this.#isStoppedForGood ||= request.want === 'stop'
-          // The client waits for the connection to close, which happens when everything is gone.
-          this.stop()
-          return { ok: true, value: this.#served.serving.refusals.lines() }
-      }
-    } catch (error) {
-      return { ok: false, error: serializeError(error) }
+  async #valueFor(request: ShortRequest | ForwardRequest, client: Client): Promise<unknown> {
+    const { serving, order } = this.#served
+    switch (request.want) {
+      case 'ping':
+      case 'own':
+        return null
+      case 'status':
+        return statusOf(this.#served, this.#running())
+      case 'stats':
+        return await statsOf(serving, this.#running())
+      case 'order':
+        return order
+      case 'judge':
+        return judgeRefusal(serving, request)
+      case 'ask':
+        return await askForHost(serving, request, () => !this.#clients.has(client))
+      case 'refused':
+        serving.limits.look()
+        return serving.refusals.since(request.since)
+      case 'forward':
+        return await this.#forward(request, client)
+      case 'stop':
+      case 'pause':
+        this.#isStoppedForGood ||= request.want === 'stop'
+        // The client waits for the connection to close, which happens when everything is gone.
+        this.stop()
+        return serving.refusals.lines()
     }
   }
 
-  async #forward({ ports }: ForwardRequest, client: Client): Promise<Answer> {
-    try {
-      const opened = await this.#served.serving.forwarding.open(ports)
-      // The client may have disconnected.
-      if (this.#clients.has(client)) client.forwards = opened
-      else opened.close()
-      return { ok: true, value: { ports: opened.ports } }
-    } catch (error) {
-      return { ok: false, error: serializeError(error) }
-    }
+  async #forward({ ports }: ForwardRequest, client: Client): Promise<Pick<OpenForwards, 'ports'>> {
+    const opened = await this.#served.serving.forwarding.open(ports)
+    // The client may have disconnected.
+    if (this.#clients.has(client)) client.forwards = opened
+    else opened.close()
+    return { ports: opened.ports }
   }
 
   #running(): number {

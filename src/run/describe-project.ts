@@ -1,7 +1,7 @@
 /** What a run left in the project, as lines for the user: repositories, and changed files that run later. */
 import { closeSync, fstatSync } from 'node:fs'
 import { LIST, openDirectory, withAccess } from '../base/beneath/beneath.ts'
-import { shellWord } from '../base/shell-word.ts'
+import { shellWord } from '../base/printable.ts'
 import { RUN_LATER } from '../policy/files/protected-places.ts'
 import {
   describeRepository,

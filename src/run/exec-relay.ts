@@ -3,7 +3,7 @@
  * else. At most two windows of bytes are buffered.
  */
 import type { AuditSink } from '../audit/event.ts'
-import { shortCommand } from '../audit/gate-event.ts'
+import { shortCommand } from '../audit/line.ts'
 import type { ExecEnding, ExecOrder, Execution, Running } from '../backend/backend.ts'
 import { EXIT } from '../base/error.ts'
 import { CHANNEL } from '../control/messages.ts'

@@ -24,7 +24,7 @@ export interface OpenForwards {
   close(): void
 }
 
-export interface ForwardedSandbox {
+interface ForwardedSandbox {
   readonly running: Running
   readonly audit: AuditSink
   readonly workspace: string
@@ -37,55 +37,38 @@ const MAX_PORTS = 64
 const NEARLY = 0.75
 const ROOM_MS = 1000
 
+/** The forwarded ports of one sandbox. Nothing is opened before the first request. */
 export class Forwards {
-  readonly #audit: AuditSink
-  readonly #running: Running
-  readonly #means: ForwardContext
+  readonly #sandbox: ForwardedSandbox
+  #context: ForwardContext | undefined
   readonly #open = new Set<OpenForwards>()
   readonly #begun = new Set<Forward>()
   #connections = 0
   #madeRoom = 0
   #isClosed: boolean = false
 
-  constructor({ running, audit, workspace }: ForwardedSandbox) {
-    this.#audit = audit
-    this.#running = running
-    const pid = running.initPid()
-    if (pid === undefined) throw ENDED()
-    if (running.sharesHost === true)
-      throw new PenError('BACKEND', {
-        what: 'this sandbox shares the network of this machine: its servers already listen here',
-        hint: 'connect to 127.0.0.1 at that port',
-      })
-    const most = connectionLimits().forwards
-    this.#means = {
-      sockets: new NamespaceSockets(running.network ?? { pid }),
-      owners: new SocketOwners(),
-      held: new BufferBudget(MOST_HELD),
-      users: usersOf(workspace),
-      enter: () => {
-        if (this.#connections >= most * NEARLY) this.#makeRoom()
-        return this.#connections < most && ++this.#connections > 0
-      },
-      leave: () => {
-        this.#connections--
-      },
-    }
+  constructor(sandbox: ForwardedSandbox) {
+    this.#sandbox = sandbox
   }
 
+  /** All ports that are forwarded now. */
   get ports(): readonly ForwardedPort[] {
     return [...this.#open].flatMap(({ ports }) => ports)
   }
 
-  /** Opens all ports or none. */
+  /** Opens all ports or none. The caller closes them; the end of the sandbox closes them too. */
   async open(pairs: readonly PortPair[]): Promise<OpenForwards> {
+    if (this.#isClosed)
+      throw new PenError('STATE', { what: 'the sandbox is ending', hint: 'start it again: pen start' })
+    this.#context ??= this.#makeContext(this.#sandbox)
+    const context = this.#context
     refuseOwn(pairs)
     if (this.#begun.size + pairs.length > MAX_PORTS)
       throw new PenError('LIMIT', {
         what: `${MAX_PORTS} ports of this sandbox are forwarded at most`,
         hint: 'end another pen forward first',
       })
-    await this.#means.sockets.prepare()
+    await context.sockets.prepare()
     if (this.#isClosed) throw ENDED()
     const begun: Begun[] = []
     const close = (): void => {
@@ -100,7 +83,7 @@ export class Forwards {
     }
     this.#open.add(opened)
     try {
-      for (const pair of pairs) begun.push(this.#begin(pair))
+      for (const pair of pairs) begun.push(this.#begin(pair, context))
       return opened
     } catch (error) {
       close()
@@ -112,8 +95,32 @@ export class Forwards {
     if (this.#isClosed) return
     this.#isClosed = true
     for (const one of this.#open) one.close()
-    this.#means.sockets.close()
-    this.#means.owners.close()
+    this.#context?.sockets.close()
+    this.#context?.owners.close()
+  }
+
+  #makeContext({ running, workspace }: ForwardedSandbox): ForwardContext {
+    const pid = running.initPid()
+    if (pid === undefined) throw ENDED()
+    if (running.sharesHost === true)
+      throw new PenError('BACKEND', {
+        what: 'this sandbox shares the network of this machine: its servers already listen here',
+        hint: 'connect to 127.0.0.1 at that port',
+      })
+    const most = connectionLimits().forwards
+    return {
+      sockets: new NamespaceSockets(running.network ?? { pid }),
+      owners: new SocketOwners(),
+      held: new BufferBudget(MOST_HELD),
+      users: usersOf(workspace),
+      enter: () => {
+        if (this.#connections >= most * NEARLY) this.#makeRoom()
+        return this.#connections < most && ++this.#connections > 0
+      },
+      leave: () => {
+        this.#connections--
+      },
+    }
   }
 
   #makeRoom(): void {
@@ -123,11 +130,11 @@ export class Forwards {
     for (const forward of this.#begun) forward.sweep()
   }
 
-  #begin(pair: PortPair): Begun {
-    const forward = new Forward(pair, this.#means)
+  #begin(pair: PortPair, context: ForwardContext): Begun {
+    const forward = new Forward(pair, context)
     try {
       // No connection was accepted yet.
-      this.#audit.record({ kind: 'forward-start', guest: forward.guest, host: forward.host })
+      this.#sandbox.audit.record({ kind: 'forward-start', guest: forward.guest, host: forward.host })
     } catch (error) {
       forward.close()
       throw error
@@ -141,10 +148,17 @@ export class Forwards {
     this.#begun.delete(forward)
     const { guest, host, connections, refused } = forward
     try {
-      this.#audit.record({ kind: 'forward-end', guest, host, connections, refused, ms: Date.now() - since })
+      this.#sandbox.audit.record({
+        kind: 'forward-end',
+        guest,
+        host,
+        connections,
+        refused,
+        ms: Date.now() - since,
+      })
     } catch {
       // A connection that cannot be recorded is closed.
-      this.#running.kill()
+      this.#sandbox.running.kill()
     }
   }
 }

@@ -1,8 +1,7 @@
 /** The line before a run: backend, network, and which layers changed the policy. */
 import type { Plan } from '../plan/plan.ts'
-import { projectDocument, showExpansion } from '../plan/show-policy.ts'
+import { projectDocument, showExpansion } from '../plan/show.ts'
 import type { Merged } from '../policy/merge.ts'
-import { isTerminal } from '../terminal/termios.ts'
 
 /** All text comes from the policy, whose names were checked when it was parsed. */
 export function launchLines(plan: Plan, merged: Merged, accepted: readonly string[]): string[] {
@@ -40,13 +39,3 @@ export const mustBeSaid = (
   firstRun: boolean,
   atTerminal: boolean,
 ): boolean => firstRun || atTerminal || accepted.length > 0 || projectDocument(merged) !== 'absent'
-
-/** Delay before progress is shown. */
-const PATIENCE_MS = 500
-
-/** Shows progress at a terminal after the delay, unless the returned function is called first. */
-export function afterPatience(tell: () => void): () => void {
-  if (!isTerminal(2)) return () => undefined
-  const telling = setTimeout(tell, PATIENCE_MS)
-  return () => clearTimeout(telling)
-}

@@ -12,8 +12,8 @@ const FILES = ['config.json', 'http-allowlist.txt', 'network-allowlist.txt']
 export const liveState = (stateDir: string): string =>
   [...FILES.map(name => lookOf(`${stateDir}/${name}`)), ...grantFiles(stateDir)].join('\n')
 
-/** A file that cannot be read is reported by the reader, not here. */
-function lookOf(path: string): string {
+/** `-` for an absent file. A file that cannot be read is reported by the reader, not here. */
+export function lookOf(path: string): string {
   try {
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
     return stat === undefined ? '-' : `${stat.ino} ${stat.mode} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`

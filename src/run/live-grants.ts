@@ -1,18 +1,16 @@
 /** The user's file grants while a sandbox runs. They are read at every access, so a revoked grant ends at once. */
-import { type BigIntStats, lstatSync } from 'node:fs'
 import type { AuditSink } from '../audit/event.ts'
 import { PenError, showPlace } from '../base/error.ts'
 import { fileGrantsFile, readFileGrants } from '../config/grants/file-grants.ts'
 import type { FileGrant } from '../policy/files/decide-grant.ts'
-
-const NONE: readonly FileGrant[] = []
+import { lookOf } from './live-files.ts'
 
 export class LiveGrants {
   readonly #stateDir: string
   readonly #audit: AuditSink
   readonly #tell: (line: string) => void
-  #seen = ''
-  #grants = NONE
+  #seen = '-'
+  #grants: readonly FileGrant[] = []
 
   constructor(stateDir: string, audit: AuditSink, tell: (line: string) => void) {
     this.#stateDir = stateDir
@@ -22,10 +20,9 @@ export class LiveGrants {
 
   /** The same list as long as the file has not changed. */
   now(): readonly FileGrant[] {
-    const stats = lstatSync(fileGrantsFile(this.#stateDir), { bigint: true, throwIfNoEntry: false })
-    const seen = stats === undefined ? '' : lookOf(stats)
+    const seen = lookOf(fileGrantsFile(this.#stateDir))
     if (seen === this.#seen) return this.#grants
-    this.#grants = stats === undefined ? NONE : this.#read()
+    this.#grants = seen === '-' ? [] : this.#read()
     // The state from before the read: an edit in between is noticed at the next look.
     this.#seen = seen
     return this.#grants
@@ -44,6 +41,3 @@ export class LiveGrants {
     }
   }
 }
-
-const lookOf = ({ ino, mode, size, mtimeNs, ctimeNs }: BigIntStats): string =>
-  `${ino} ${mode} ${size} ${mtimeNs} ${ctimeNs}`

@@ -5,6 +5,7 @@
 import type { AuditSink } from '../audit/event.ts'
 import { PenError, showPlace } from '../base/error.ts'
 import { grantFiles } from '../config/grants/grant-files.ts'
+import { removeGrants } from '../config/grants/network-grants.ts'
 import { type Loaded, type LoadOptions, loadPolicy } from '../config/load.ts'
 import { type DenyRule, printRule } from '../policy/network/net-rule.ts'
 import { nextExpiry, withoutExpired } from '../policy/network/once-rules.ts'
@@ -69,7 +70,6 @@ export class LivePolicy {
     clearTimeout(this.#expiry)
     const { loaded, run } = this.#options
     if (grantFiles(loaded.project.stateDir).length === 0) return
-    const { removeGrants } = await import('../config/grants/network-grants.ts')
     // The id is unique: a grant that cannot be removed now has no effect later.
     await removeGrants(loaded.project.stateDir, grant => grant.run === run).catch(() => [])
   }

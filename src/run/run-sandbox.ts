@@ -44,7 +44,7 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
     phase('backend started')
     // Loaded while bubblewrap works: nothing in it is needed earlier.
     const { supervise } = await import('./supervise.ts')
-    const { exitCode, lines } = await supervise(started).catch(failed)
+    const { exitCode, lines } = await supervise(started, undo).catch(failed)
     if (lines.length > 0) started.pty?.startNewLine()
     // The user gets the terminal back before anything is printed on it.
     await undo.unwind()

@@ -2,11 +2,11 @@
  * The gateway's door of one sandbox. Where pen makes the network namespace, the door opens early, while the plan is still being built.
  * Where the backend makes it, the door opens in that namespace during the start.
  */
-import type { Backend, MadeNamespace, PreparedNamespace } from '../backend/backend.ts'
+import type { Backend, MadeNamespace } from '../backend/backend.ts'
 import { PenError } from '../base/error.ts'
 import type { UndoStack } from '../base/undo.ts'
 import type { Door } from '../gateway/netns/door.ts'
-import type { DoorLocation } from '../gateway/netns/namespace.ts'
+import { bringUpLoopbackOf, type DoorLocation } from '../gateway/netns/namespace.ts'
 import type { Policy } from '../policy/policy.ts'
 
 export class SandboxDoor {
@@ -39,13 +39,12 @@ export class SandboxDoor {
   }
 
   /** Opens the door in a namespace that the backend made. A retried start has another namespace, so the old door is closed. */
-  async openIn(namespace: MadeNamespace, policy: Policy, hasGateway: boolean): Promise<PreparedNamespace> {
+  async openIn(namespace: MadeNamespace, policy: Policy, hasGateway: boolean): Promise<() => Promise<void>> {
     this.#door?.close()
     this.#door = undefined
     if (hasGateway) this.#door = await openDoor(policy, namespace)
-    else if (namespace.kind === 'of-process' && !namespace.userNamespace)
-      (await import('../gateway/netns/namespace.ts')).bringUpLoopbackOf(namespace.pid)
-    return { settle: async () => await this.#door?.settle() }
+    else if (namespace.kind === 'of-process' && !namespace.userNamespace) bringUpLoopbackOf(namespace.pid)
+    return async () => await this.#door?.settle()
   }
 
   #close(): void {

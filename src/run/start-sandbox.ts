@@ -1,93 +1,72 @@
 /** Starts a prepared plan. When it returns, the sandbox is set up and its command waits for the supervisor. */
-import { lstatSync, mkdirSync, rmdirSync } from 'node:fs'
 import { newRunId } from '../audit/segment-name.ts'
 import type { Running, StartOptions } from '../backend/backend.ts'
-import { makeDirectoryBeneath } from '../base/beneath/make-directory.ts'
-import { errnoOf, PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import type { UndoStack } from '../base/undo.ts'
 import type { Door } from '../gateway/netns/door.ts'
 import type { SandboxImage } from '../image/image-for.ts'
-import { type Bounds, openBounds } from '../limits/bounds.ts'
+import { Bounds } from '../limits/bounds.ts'
 import type { Plan } from '../plan/plan.ts'
 import { SETSID_PATH } from '../plan/system-view.ts'
-import { type HostPath, isWithin } from '../policy/files/path.ts'
+import type { HostPath } from '../policy/files/path.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
 import { OwnRepository, STAYS } from '../repository/own-repository.ts'
-import type { Pty } from '../terminal/pty.ts'
+import { openPty, type Pty } from '../terminal/pty.ts'
+import { afterPatience } from '../terminal/screen.ts'
 import { isTerminal } from '../terminal/termios.ts'
 import { leaveNote } from './instructions.ts'
+import { LiveGrants } from './live-grants.ts'
+import { makeDirectories } from './make-directories.ts'
 import type { Prepared } from './prepare.ts'
 import { repositoryOptions } from './repository-options.ts'
 import type { RunOptions } from './run-sandbox.ts'
 import type { SandboxDoor } from './sandbox-door.ts'
-import type { Workload } from './supervisor.ts'
 
-/** A sandbox that is set up and waits. */
-export interface StartedSandbox {
+/** What the backend is started with. */
+interface Setup {
   readonly prepared: Prepared
-  readonly running: Running
-  readonly bounds: Bounds
-  /** Undefined for a sandbox without network. */
-  readonly door: Door | undefined
+  readonly options: RunOptions
   /** The id of this run. */
   readonly run: string
-  readonly undo: UndoStack
-  readonly env: RunOptions['env']
-  readonly tell: RunOptions['tell']
+  readonly bounds: Bounds
+  readonly door: SandboxDoor
   /** Undefined when no descriptor of pen is a terminal, and where the exec daemon opens terminals. */
   readonly pty: Pty | undefined
-  /** What the exec daemon is used for. Undefined for a sandbox that is one command. */
-  readonly workload: Workload | undefined
+  /** False for a sandbox that is one command. */
+  readonly execDaemon: boolean
   /** The sandbox's own git directory. Undefined where the project has no repository. */
   readonly repository: OwnRepository | undefined
 }
 
+/** A sandbox that is set up and waits. */
+export interface StartedSandbox extends Setup {
+  readonly running: Running
+  /** The name of the image; null where the host's own programs are used. */
+  readonly image: string | null
+}
+
 export async function startSandbox(
-  prepared: Prepared,
+  planned: Prepared,
   door: SandboxDoor,
   options: RunOptions,
   undo: UndoStack,
 ): Promise<StartedSandbox> {
-  const { backend, facts } = prepared
+  const { backend, facts } = planned
   const run = options.headStart?.sandbox.run ?? newRunId()
-  leaveNote(facts, prepared.plan)
-  makeDirectories(prepared.plan, undo)
-  const { repository, plan } = await openRepository(prepared, options.stays === undefined ? run : STAYS, undo)
-  const bounds = openBounds({ limits: plan.limits, runId: run, support: backend.bounds?.() })
+  leaveNote(facts, planned.plan)
+  makeDirectories(planned.plan, undo)
+  const name = options.stays === undefined ? run : STAYS
+  const { repository, prepared } = await openRepository(planned, name, undo)
+  const { plan } = prepared
+  const bounds = new Bounds({ limits: plan.limits, runId: run, support: backend.bounds?.() })
   undo.push('the cgroup', async () => await bounds.remove())
   const execDaemon = backend.daemonOnly === true || options.serve !== undefined
   // The exec daemon opens a terminal for each command.
-  const pty = execDaemon ? undefined : await openTerminal(undo)
+  const pty = execDaemon ? undefined : openTerminal(undo)
+  const setup: Setup = { prepared, options, run, bounds, door, pty, execDaemon, repository }
   const shown = await withProxy(plan, await door.opened())
-  const started = await startBackend(pty?.interactive ? onTerminal(shown) : shown, {
-    prepared,
-    options,
-    run,
-    bounds,
-    door,
-    pty,
-    execDaemon,
-  })
-  const workload = execDaemon
-    ? (await import('./workload.ts')).workload(plan, options, started.image)
-    : undefined
-  // In raw mode a line feed does not return to column one.
-  const tell = pty?.interactive ? (line: string) => options.tell(`${line}\r`) : options.tell
-  const { env } = options
-  return {
-    prepared,
-    running: started.running,
-    bounds,
-    door: door.door,
-    run,
-    undo,
-    env,
-    tell,
-    pty,
-    workload,
-    repository,
-  }
+  const started = await startBackend(pty?.interactive ? onTerminal(shown) : shown, setup)
+  return { ...setup, ...started }
 }
 
 /** The plan names a place for the sandbox's own git directory. A run has its own, or one that an earlier run left. */
@@ -95,56 +74,32 @@ async function openRepository(
   prepared: Prepared,
   name: string,
   undo: UndoStack,
-): Promise<{ readonly repository: OwnRepository | undefined; readonly plan: Plan }> {
+): Promise<Pick<Setup, 'repository' | 'prepared'>> {
   const { plan, facts } = prepared
   const options = repositoryOptions(prepared)
-  if (options === undefined) return { repository: undefined, plan }
+  if (options === undefined) return { repository: undefined, prepared }
   const repository = await OwnRepository.open(options, name)
   undo.push("the sandbox's git directory", () => repository.close())
   const [from, to] = [facts.repository.own, repository.dir].map(dir => dir.slice(0, -'/dir'.length))
   const moved = (path: HostPath): HostPath =>
     path.startsWith(`${from}/`) ? (`${to}${path.slice(from?.length)}` as HostPath) : path
-  return {
-    repository,
-    plan: {
-      ...plan,
-      steps: plan.steps.map(step => (step.op === 'bind' ? { ...step, from: moved(step.from) } : step)),
-      growing: plan.growing.map(moved),
-    },
-  }
+  const steps = plan.steps.map(step => (step.op === 'bind' ? { ...step, from: moved(step.from) } : step))
+  return { repository, prepared: { ...prepared, plan: { ...plan, steps, growing: plan.growing.map(moved) } } }
 }
 
-interface Start {
-  readonly prepared: Prepared
-  readonly options: RunOptions
-  readonly run: string
-  readonly bounds: Bounds
-  readonly door: SandboxDoor
-  readonly pty: Pty | undefined
-  readonly execDaemon: boolean
-}
-
-/** `image` is the name of the image, or null where the host's own programs are used. */
-async function startBackend(
-  plan: Plan,
-  start: Start,
-): Promise<{ readonly running: Running; readonly image: string | null }> {
-  const { backend } = start.prepared
-  const { headStart, tell, serve } = start.options
-  const endProgress = serve === undefined ? await tellOfSlowStart(backend.slowStart, tell) : () => undefined
+async function startBackend(plan: Plan, setup: Setup): Promise<Pick<StartedSandbox, 'running' | 'image'>> {
+  const { backend } = setup.prepared
+  const { headStart, tell, serve } = setup.options
+  const { slowStart } = backend
+  const isSilent = slowStart === undefined || serve !== undefined
+  const endProgress = isSilent ? () => undefined : afterPatience(() => tell(slowStart))
   try {
-    const images = backend.engine === undefined ? undefined : await import('./container-image.ts')
-    const image = images?.imageSource(start.prepared, tell)
-    if (images === undefined || image === undefined)
-      return { running: await backend.start(plan, startOptions(start)), image: null }
-    const running = await images.startFromImage(image, headStart, async chosen => {
-      const meanwhile = (): void => {
-        loadForLater(start.options, plan)
-        images.noteImageUse(start.prepared.loaded.project.stateDir, chosen)
-      }
-      return await backend.start(plan, startOptions(start, chosen, meanwhile))
-    })
-    return { running, image: image.name }
+    if (backend.engine === undefined)
+      return { running: await backend.start(plan, startOptions(setup, undefined)), image: null }
+    const { startFromImage } = await import('./container-image.ts')
+    return await startFromImage(setup.prepared, backend.engine(), setup.options, image =>
+      backend.start(plan, startOptions(setup, image)),
+    )
   } finally {
     await headStart?.dismiss()
     endProgress()
@@ -152,9 +107,8 @@ async function startBackend(
 }
 
 function startOptions(
-  { prepared, options, run, bounds, door, pty, execDaemon }: Start,
-  image?: SandboxImage,
-  meanwhile?: () => void,
+  { prepared, options, run, bounds, door, pty, execDaemon }: Setup,
+  image: SandboxImage | undefined,
 ): StartOptions {
   const { plan, loaded } = prepared
   const { project, policy } = loaded
@@ -175,8 +129,7 @@ function startOptions(
       policy,
       command: plan.argv,
       world: project.world,
-      grants: async audit => {
-        const { LiveGrants } = await import('./live-grants.ts')
+      grants: audit => {
         const live = new LiveGrants(project.stateDir, audit, options.tell)
         return () => live.now()
       },
@@ -185,36 +138,16 @@ function startOptions(
       image,
       headStart: options.headStart,
       openDoor: namespace => door.openIn(namespace, policy, plan.network.kind === 'gateway'),
-      meanwhile,
     },
   }
 }
 
-async function openTerminal(undo: UndoStack): Promise<Pty | undefined> {
+function openTerminal(undo: UndoStack): Pty | undefined {
   const terminals = [0, 1, 2].filter(isTerminal)
   if (terminals.length === 0) return undefined
-  const pty = (await import('../terminal/pty.ts')).openPty(terminals)
+  const pty = openPty(terminals)
   undo.push('the terminal', async () => await pty.close())
   return pty
-}
-
-async function tellOfSlowStart(text: string | undefined, tell: RunOptions['tell']): Promise<() => void> {
-  if (text === undefined) return () => undefined
-  const { afterPatience } = await import('./launch-line.ts')
-  return afterPatience(() => tell(text))
-}
-
-/** Loads what is needed when the engine is done. A module that fails to load fails again, and is reported, where it is used. */
-function loadForLater({ serve }: RunOptions, { network }: Plan): void {
-  const modules: Promise<unknown>[] = [
-    import('./supervise.ts'),
-    import('./workload.ts'),
-    ...(serve === undefined ? [import('../terminal/attach.ts')] : [import('./control-server.ts')]),
-    ...(network.kind === 'gateway'
-      ? [import('../gateway/netns/door.ts').then(door => door.warmDoor()), import('./open-egress.ts')]
-      : []),
-  ]
-  for (const loading of modules) loading.catch(() => undefined)
 }
 
 /** Variables for programs that need a proxy. Other programs need no setting, except where the proxy is the only way out. */
@@ -227,40 +160,6 @@ async function withProxy(plan: Plan, door: Door | undefined): Promise<Plan> {
   return {
     ...plan,
     env: [...plan.env, { name: 'PEN_PROXY', value: `http://127.0.0.1:${PROXY_PORT}`, secret: false }],
-  }
-}
-
-/** Makes the directories that the plan mounts. The run's end removes those in the project that stayed empty. */
-function makeDirectories(plan: Plan, undo: UndoStack): void {
-  if (plan.makeDirectories.length === 0) return
-  const owner = lstatSync(plan.workspace)
-  for (const path of plan.makeDirectories) {
-    try {
-      if (!isWithin(path, plan.workspace)) {
-        mkdirSync(path, { recursive: true, mode: 0o700 })
-        continue
-      }
-      // A directory that root makes in a user's project belongs to that user.
-      const giveTo = plan.runAs !== 'self' && owner.uid !== 0 ? owner : undefined
-      // Deepest last: the stack unwinds newest first.
-      for (const made of makeDirectoryBeneath(plan.workspace, path, giveTo))
-        undo.push('an empty directory', () => removeIfEmpty(made))
-    } catch (error) {
-      throw new PenError('STATE', {
-        what: `a directory could not be made (${errnoOf(error) ?? 'unknown error'})`,
-        at: path,
-        hint: 'check that it may be written and that the disk is not full',
-        cause: error,
-      })
-    }
-  }
-}
-
-function removeIfEmpty(path: string): void {
-  try {
-    rmdirSync(path)
-  } catch {
-    // The sandbox put a file there: the directory stays.
   }
 }
 

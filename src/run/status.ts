@@ -1,4 +1,5 @@
 /** What a supervisor reports about its sandbox. Plain data with stable keys: `pen status --json` prints it unchanged. */
+import type { GatewayStats } from '../gateway/gateway-context.ts'
 import type { Limits, Policy } from '../policy/policy.ts'
 import type { Served } from './control-server.ts'
 import type { ForwardedPort } from './forwards.ts'
@@ -38,21 +39,13 @@ export interface SandboxStats {
   /** Bytes added to the project and the volumes since the start. */
   readonly diskBytes: number
   readonly executions: number
-  readonly limits: {
-    readonly cpus: number
-    readonly memory: number
-    readonly pids: number
-    readonly disk: number
-  }
-  readonly network: {
-    readonly open: number
-    readonly allowed: number
-    readonly denied: number
-    readonly failed: number
-    readonly bytesUp: number
-    readonly bytesDown: number
-  } | null
+  readonly limits: Pick<Limits, 'cpus' | 'memory' | 'pids' | 'disk'>
+  readonly network: Traffic | null
 }
+
+type Traffic = Readonly<
+  Pick<GatewayStats, 'open' | 'allowed' | 'denied' | 'failed' | 'bytesUp' | 'bytesDown'>
+>
 
 export function statusOf(
   { project, serving, since, image }: Omit<Served, 'order'>,
@@ -86,7 +79,6 @@ export async function statsOf(serving: Serving, executions: number): Promise<San
   const { limits, egress, prepared } = serving
   const { cpuMs, memoryBytes, pids } = limits.usage()
   const { cpus, memory, pids: mostPids, disk } = prepared.plan.limits
-  const gateway = egress?.stats()
   return {
     atMs: Math.round(performance.timeOrigin + performance.now()),
     cpuMs: Math.round(cpuMs),
@@ -95,16 +87,15 @@ export async function statsOf(serving: Serving, executions: number): Promise<San
     diskBytes: await limits.grown(),
     executions,
     limits: { cpus, memory, pids: mostPids, disk },
-    network:
-      gateway === undefined
-        ? null
-        : {
-            open: gateway.open,
-            allowed: gateway.allowed,
-            denied: gateway.denied,
-            failed: gateway.failed,
-            bytesUp: gateway.bytesUp,
-            bytesDown: gateway.bytesDown,
-          },
+    network: egress === undefined ? null : traffic(egress.stats()),
   }
 }
+
+const traffic = ({ open, allowed, denied, failed, bytesUp, bytesDown }: GatewayStats): Traffic => ({
+  open,
+  allowed,
+  denied,
+  failed,
+  bytesUp,
+  bytesDown,
+})

@@ -36,15 +36,17 @@ describe('an ending', () => {
     const stopping = new Stopping(running)
     stopping.ask('signal')
     stopping.ask('wall')
-    stopping.now('limit')
     stopping.done()
     expect(stopping.reason).toBe('signal')
-    expect(heard).toEqual(['SIGTERM', 'SIGTERM', 'kill'])
+    expect(heard).toEqual(['SIGTERM', 'SIGTERM'])
   })
-  test('of a bound that is overrun does not ask', () => {
+  test('of a part that fails does not ask, and keeps the first failure', () => {
     const { heard, running } = deaf()
-    new Stopping(running).now('limit')
-    expect(heard).toEqual(['kill'])
+    const stopping = new Stopping(running)
+    stopping.failed(new Error('first'))
+    stopping.failed('second')
+    expect(heard).toEqual(['kill', 'kill'])
+    expect(stopping.failure?.message).toBe('first')
   })
 })
 

@@ -1,10 +1,11 @@
 /** Ends a sandbox: SIGTERM first, SIGKILL after a grace period. */
 import type { Running } from '../backend/backend.ts'
+import { forwardSignals } from '../terminal/signals.ts'
 
 /** From SIGTERM to SIGKILL. With bubblewrap's own end a stop stays within two seconds. */
 export const GRACE_MS = 1200
 
-export type StopReason = 'wall' | 'signal' | 'limit'
+type StopReason = 'wall' | 'signal'
 
 export class Stopping {
   readonly #running: Running
@@ -39,31 +40,18 @@ export class Stopping {
     this.#timer ??= setTimeout(() => this.#running.kill(), this.#graceMs)
   }
 
-  /** Kills at once, for a limit that is exceeded. */
-  now(reason: StopReason): void {
-    this.#reason ??= reason
-    this.#running.kill()
-  }
-
   done(): void {
     clearTimeout(this.#timer)
   }
 }
 
+const ENDING: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGHUP']
 /** Signals to pen that are meant for the command. */
-const PASSED = ['SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
-const ENDING = ['SIGTERM', 'SIGHUP'] as const
+const PASSED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
 
 /** Passes signals on while the sandbox runs. Returns a function that stops it. */
-export function passSignals(running: Running, stopping: Stopping): () => void {
-  const undo: (() => void)[] = []
-  const on = (signal: NodeJS.Signals, act: () => void) => {
-    process.on(signal, act)
-    undo.push(() => process.off(signal, act))
-  }
-  for (const signal of PASSED) on(signal, () => running.signal(signal))
-  for (const signal of ENDING) on(signal, () => stopping.ask('signal', signal))
-  return () => {
-    for (const off of undo) off()
-  }
-}
+export const passSignals = (running: Running, stopping: Stopping): (() => void) =>
+  forwardSignals(
+    signal => (ENDING.includes(signal) ? stopping.ask('signal', signal) : running.signal(signal)),
+    [...ENDING, ...PASSED],
+  )

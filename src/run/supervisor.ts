@@ -7,7 +7,7 @@ import type { Audit } from '../audit/append.ts'
 import type { RefusalTally } from '../audit/refusals.ts'
 import type { Ending, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
-import { kernelRelease } from '../base/kernel/kernel-release.ts'
+import { kernelRelease } from '../base/kernel/kernel-facts.ts'
 import { phase } from '../base/phases.ts'
 import { printable } from '../base/printable.ts'
 import type { Egress } from '../gateway/egress.ts'
@@ -18,7 +18,7 @@ import { policyData } from '../plan/data.ts'
 import { type PlaceWatch, watchPlaces } from '../protect/watch-places.ts'
 import type { OwnRepository } from '../repository/own-repository.ts'
 import { describeProject } from './describe-project.ts'
-import type { Forwarding } from './forwarding.ts'
+import type { Forwards } from './forwards.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { Prepared } from './prepare.ts'
 import { passSignals, Stopping } from './stopping.ts'
@@ -30,10 +30,7 @@ const WORTH_COMPILING_MS = 100
 const FILES_AFTER_MS = 60
 
 /** A sandbox with an exec daemon, as its workload sees it. */
-export interface Serving extends Omit<Supervised, 'workload'> {
-  /** Ends the sandbox: SIGTERM first, then SIGKILL. */
-  stop(): void
-}
+export type Serving = Omit<Supervised, 'workload'>
 
 /** Resolves with the exit code of the run, and the sandbox then ends. Undefined: the sandbox ended first. */
 export type Workload = (serving: Serving) => Promise<ExitCode | undefined>
@@ -46,7 +43,7 @@ export interface Supervised {
   readonly refusals: RefusalTally
   /** Undefined for a sandbox without network. */
   readonly egress: Egress | undefined
-  readonly forwarding: Forwarding
+  readonly forwarding: Forwards
   /** Undefined for a sandbox that is one command. */
   readonly workload: Workload | undefined
   /** Undefined where the project has no repository. */
@@ -113,7 +110,7 @@ export class Supervisor {
       phase(isCommand ? 'command ended' : 'sandbox ended')
       const asked = await working
       await files.finish()
-      await this.#sandbox.forwarding.close()
+      this.#sandbox.forwarding.close()
       await network.finish(stopping)
       if (stopping.failure !== undefined) throw stopping.failure
       const hits = (await limits.finish()).filter(isWorthReporting)
@@ -130,7 +127,7 @@ export class Supervisor {
     } finally {
       clearTimeout(wall)
       clearTimeout(compiling)
-      await this.#sandbox.forwarding.close()
+      this.#sandbox.forwarding.close()
       stopping.done()
       forget()
     }
@@ -200,7 +197,6 @@ export class Supervisor {
       const work: Promise<ExitCode | undefined> = workload({
         ...sandbox,
         running: this.#watchful(sandbox.running),
-        stop: () => stopping.ask('signal'),
       })
       const code = await work
       this.#sandbox.limits.look()

@@ -2,13 +2,9 @@
  * Links from a denied name to a file in the workspace. The mount covers the file, but a sandbox can remove the link. Then
  * the next run would not know that the file is denied. So pen watches these links and restores them.
  */
-import { readlinkSync } from 'node:fs'
-import { absent, lookAt } from '../base/beneath/look-at.ts'
+import { lookAt } from '../base/beneath/look-at.ts'
 import { dirname, resolve } from '../base/posix-path.ts'
-import type { Watched } from './places.ts'
-
-/** The kernel's own limit on links in a path. */
-const MAX_LINKS = 40
+import { linkText, MAX_LINKS, type Watched } from './places.ts'
 
 /** `paths` are the names that the rules deny, with links not yet resolved. */
 export function deniedLinks(paths: readonly string[], workspace: string): readonly Watched[] {
@@ -24,18 +20,10 @@ function follow(path: string, root: string, found: Map<string, Watched>, links: 
     end = slash < 0 ? path.length : slash
     const prefix = path.slice(0, end)
     if (!lookAt(prefix)?.isSymbolicLink()) continue
-    const text = textOf(prefix)
+    const text = linkText(prefix)
     if (text === undefined || found.has(prefix)) return
     found.set(prefix, { path: prefix, root, rule: { kind: 'link', text } })
     follow(resolve(dirname(prefix), text) + path.slice(end), root, found, links + 1)
     return
-  }
-}
-
-function textOf(link: string): string | undefined {
-  try {
-    return readlinkSync(link)
-  } catch (error) {
-    return absent(error, link)
   }
 }

@@ -3,7 +3,7 @@
  * walked. So a glob that begins with `**` covers only the top, and is a gap (see plan/gaps.ts). Everything else that pen
  * cannot see completely stops the run.
  */
-import { readdirSync, readlinkSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { absent, lookAt } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
 import { dirname, resolve } from '../base/posix-path.ts'
@@ -11,15 +11,13 @@ import { printable } from '../base/printable.ts'
 import { type Glob, isPattern, nameMatches } from '../policy/files/glob.ts'
 import type { ListingCache } from './listing-cache.ts'
 import { NO_TEXT } from './non-utf8-directories.ts'
+import { linkText, MAX_LINKS } from './places.ts'
 
 export interface Covered {
   readonly path: string
   /** Nothing can be mounted on a link. Its target inside the workspace is listed too. */
   readonly type: 'file' | 'dir' | 'link'
 }
-
-/** The kernel's own limit on links in a path. */
-const MAX_LINKS = 40
 
 export function expandGlob(glob: Glob, workspace: string, cache?: ListingCache): readonly Covered[] {
   let paths = [workspace]
@@ -86,19 +84,12 @@ function cover(
   if (stats === undefined || covered.has(path)) return
   if (stats.isSymbolicLink()) {
     covered.set(path, { path, type: 'link' })
-    const target = linkTarget(path)
-    if (links < MAX_LINKS && target?.startsWith(`${workspace}/`))
+    const text = linkText(path)
+    const target = text === undefined ? '' : resolve(dirname(path), text)
+    if (links < MAX_LINKS && target.startsWith(`${workspace}/`))
       cover(target, workspace, directoryOnly, covered, links + 1)
     return
   }
   const type = stats.isDirectory() ? 'dir' : 'file'
   if (type === 'dir' || !directoryOnly) covered.set(path, { path, type })
-}
-
-function linkTarget(path: string): string | undefined {
-  try {
-    return resolve(dirname(path), readlinkSync(path))
-  } catch (error) {
-    return absent(error, path)
-  }
 }

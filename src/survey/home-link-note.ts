@@ -1,6 +1,5 @@
 /** The user's home links to files of the project, so these are read-only inside. One line says which, and how to open them. */
-import { printable } from '../base/printable.ts'
-import { shellWord } from '../base/shell-word.ts'
+import { printable, shellWord } from '../base/printable.ts'
 import { linkedFrom } from '../policy/files/linked-place.ts'
 import { isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'

@@ -5,8 +5,8 @@
  */
 import { type BigIntStats, readlinkSync } from 'node:fs'
 import { absent, lookAt } from '../base/beneath/look-at.ts'
+import { PenError } from '../base/error.ts'
 import { resolve } from '../base/posix-path.ts'
-import { refuseHardLink } from './hard-link.ts'
 import { type ListedNames, listNames } from './listed-names.ts'
 
 /** What may exist at a watched place. */
@@ -48,7 +48,7 @@ export interface PlacesFound {
 
 export const NOTHING: PlaceRule = { kind: 'nothing' }
 /** The kernel's own limit on links in a path. */
-const MAX_LINKS = 40
+export const MAX_LINKS = 40
 
 export class Places {
   readonly #held = new Map<string, Held>()
@@ -150,10 +150,25 @@ const byPath = (a: { path: string }, b: { path: string }): number =>
 
 const above = (path: string): string => path.slice(0, path.lastIndexOf('/'))
 
-function linkText(path: string): string | undefined {
+/** Undefined when the link is gone. */
+export function linkText(path: string): string | undefined {
   try {
     return readlinkSync(path)
   } catch (error) {
     return absent(error, path)
   }
+}
+
+/**
+ * A mount covers a path, not a file. A file with another hard link can be read and written through that link. The sandbox
+ * may have made the link in an earlier run, when the file was its own. So pen does not count such a file as covered.
+ */
+export function refuseHardLink(path: string, stats: BigIntStats, held: 'protected' | 'denied'): void {
+  if (!stats.isFile() || stats.nlink <= 1n) return
+  const danger = held === 'denied' ? 'read it' : 'change it'
+  throw new PenError('PATH_REFUSED', {
+    what: `this file is ${held}, but has ${stats.nlink - 1n === 1n ? 'a second name' : `${stats.nlink - 1n} other names`} (hard links), and by another name a sandbox could ${danger}`,
+    at: path,
+    hint: 'look at what it says, then make it a file of its own: cp -p FILE FILE.new && mv FILE.new FILE',
+  })
 }

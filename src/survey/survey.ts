@@ -2,7 +2,7 @@
  * What a plan needs to know about the host, found with a bounded number of look-ups. Nothing here walks the project, so a
  * project of 200,000 files starts as fast as an empty one.
  */
-import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { surveyHostTools } from '../backend/programs/survey-host.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { lookAt } from '../base/beneath/look-at.ts'
@@ -27,14 +27,12 @@ import { expandGlob } from './expand.ts'
 import { realPath, userConfigFiles } from './git/directory.ts'
 import { gitIdentity } from './git/identity.ts'
 import { type RepositoryFacts, surveyRepository } from './git/repository.ts'
-import { refuseHardLink } from './hard-link.ts'
 import { homeLinkNote } from './home-link-note.ts'
 import { hostAuthorities } from './host-authorities.ts'
 import { hostServices } from './host-services.ts'
 import { ListingCache } from './listing-cache.ts'
-import type { Watched } from './places.ts'
+import { refuseHardLink, type Watched } from './places.ts'
 import { systemConfig } from './system-config.ts'
-import { unprivilegedUser } from './unprivileged-user.ts'
 
 export interface Surveyed extends HostFacts {
   readonly repository: RepositoryFacts & HostFacts['repository']
@@ -127,7 +125,7 @@ export function systemEntries(policy: Pick<Policy, 'profile'>, home: string): Sy
       // The link keeps its target: inside, it leads to what the sandbox sees there, or nowhere.
       out.push({ kind: 'link', path: path as HostPath, to: readlinkSync(path) })
     } else if (stat.isDirectory() || stat.isFile()) {
-      out.push({ kind: 'tree', path: path as HostPath, real: path as HostPath })
+      out.push({ kind: 'tree', path: path as HostPath })
     }
   }
   return out
@@ -237,4 +235,24 @@ function passedOn(
     ...[...policy.env].filter(([, setting]) => setting.value.kind === 'host').map(([name]) => name),
   ]
   return new Map(names.flatMap(name => (env[name] === undefined ? [] : [[name, env[name]] as const])))
+}
+
+/** Far above the ids that systems assign, and different for each project, so that two sandboxes are two users. */
+const UNUSED_UIDS = 0x70000000
+
+/** The user that root's sandbox processes run as on the host. */
+function unprivilegedUser(workspace: string, id: string): NonNullable<HostFacts['unprivilegedUser']> {
+  const owner = lstatSync(workspace)
+  if (owner.uid !== 0) return { uid: owner.uid, gid: groupOf(owner), owner: true }
+  const uid = UNUSED_UIDS + Number.parseInt(id.slice(-6), 16)
+  return { uid, gid: uid, owner: false }
+}
+
+/** A sandbox is never in root's group. If the project is, the owner's group from /etc/passwd is used, or one equal to the uid. */
+function groupOf({ uid, gid }: { readonly uid: number; readonly gid: number }): number {
+  if (gid !== 0) return gid
+  const users = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map(line => line.split(':'))
+  return Number(users.find(fields => fields[2] === String(uid))?.[3]) || uid
 }

@@ -1,5 +1,5 @@
 /** Explains why a program is absent when the tool policy hides it. */
-import type { ExecEnding, Execution, Running } from '../backend/backend.ts'
+import type { ExecEnding, Running } from '../backend/backend.ts'
 import { isProgramDirectory } from '../backend/programs/directories.ts'
 import { basename, dirname } from '../base/posix-path.ts'
 import { isShellName } from '../plan/system-view.ts'
@@ -32,8 +32,14 @@ export function withReasons(running: Running, tools: Policy['tools']): Running {
     ...running,
     exec: (order, output) => {
       const execution = exec(order, output)
-      const ended = execution.ended.then(ending => explained(ending, order.argv[0], tools))
-      return new Explained(execution, ended)
+      return {
+        write: bytes => execution.write(bytes),
+        endInput: () => execution.endInput(),
+        resize: (columns, rows) => execution.resize(columns, rows),
+        signal: name => execution.signal(name),
+        kill: () => execution.kill(),
+        ended: execution.ended.then(ending => explained(ending, order.argv[0], tools)),
+      }
     },
   }
 }
@@ -55,34 +61,4 @@ function takenAway(name: string | undefined, tools: Policy['tools']): Taken | un
   if (!tools.shell && (name === undefined || isShellName(basename(name)))) return 'no shell'
   if (name === undefined || tools.allow === 'shown' || tools.allow.includes(basename(name))) return undefined
   return 'not listed'
-}
-
-class Explained implements Execution {
-  readonly #execution: Execution
-  readonly ended: Execution['ended']
-
-  constructor(execution: Execution, ended: Execution['ended']) {
-    this.#execution = execution
-    this.ended = ended
-  }
-
-  write(bytes: Uint8Array): Promise<void> {
-    return this.#execution.write(bytes)
-  }
-
-  endInput(): void {
-    this.#execution.endInput()
-  }
-
-  resize(columns: number, rows: number): void {
-    this.#execution.resize(columns, rows)
-  }
-
-  signal(signal: NodeJS.Signals): void {
-    this.#execution.signal(signal)
-  }
-
-  kill(): void {
-    this.#execution.kill()
-  }
 }

@@ -1,11 +1,11 @@
 /** Connects a command in the sandbox to the stdin, stdout and stderr of this process until it ends. Runs on the host. */
 import { fstatSync, type Stats } from 'node:fs'
-import type { ExecEnding, ExecOrder, Running } from '../backend/backend.ts'
+import type { ExecEnding, ExecOrder, Execution, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { refuseDirectory } from '../base/refuse-directory.ts'
-import { attachTerminal } from './attach-terminal.ts'
 import { Outputs } from './outputs.ts'
+import { SandboxScreen } from './screen.ts'
 import { forwardSignals, signalNumber } from './signals.ts'
 import { isTerminal } from './termios.ts'
 
@@ -31,7 +31,7 @@ export async function attach(
   )
   outputs.onClosed = () => execution.signal('SIGPIPE')
   const stopForwarding = signals ? forwardSignals(signal => execution.signal(signal)) : () => undefined
-  if (input) void relayInput(execution)
+  if (input) void relayInput(execution, () => execution.endInput())
   else execution.endInput()
   try {
     const ending = await execution.ended
@@ -39,6 +39,37 @@ export async function attach(
     // A program in a pipeline whose reader has ended dies of SIGPIPE.
     return outputs.isClosed ? { kind: 'signal', signal: signalNumber('SIGPIPE') } : ending
   } finally {
+    stopForwarding()
+  }
+}
+
+/**
+ * Runs the command on a pty inside the sandbox and shows it on the user's terminal. The user's terminal is raw meanwhile, so that every
+ * key goes inside.
+ */
+async function attachTerminal(
+  exec: NonNullable<Running['exec']>,
+  order: Omit<ExecOrder, 'terminal'>,
+  { input, signals }: { readonly input: boolean; readonly signals: boolean },
+): Promise<ExecEnding> {
+  const screen = new SandboxScreen(1, [1, 2, 0].find(isTerminal))
+  const { cols, rows } = screen.size
+  const execution = exec({ ...order, terminal: { columns: cols, rows } }, (_, bytes) => screen.show(bytes))
+  const isKeyboard = isTerminal(0)
+  // The end of a terminal is a hangup. The end of a pipe is the end of input.
+  const atEnd = (): void => (isTerminal(0) ? execution.signal('SIGHUP') : execution.endInput())
+  const relay = (): void => void (input && relayInput(execution, atEnd))
+  // The pty is inside, so its termios is not visible. Only the output shows whether a program draws.
+  screen.begin({
+    resize: size => execution.resize(size.cols, size.rows),
+    relayKeys: input && isKeyboard ? relay : undefined,
+  })
+  const stopForwarding = signals ? forwardSignals(signal => execution.signal(signal)) : () => undefined
+  if (!isKeyboard) relay()
+  try {
+    return await execution.ended
+  } finally {
+    await screen.end()
     stopForwarding()
   }
 }
@@ -59,13 +90,13 @@ function streamOf(fd: number): Stats | undefined {
 const isSame = (one: Stats | undefined, other: Stats | undefined): boolean =>
   one !== undefined && one.dev === other?.dev && one.ino === other.ino
 
-async function relayInput(execution: ReturnType<NonNullable<Running['exec']>>): Promise<void> {
+async function relayInput(execution: Execution, atEnd: () => void): Promise<void> {
   try {
     for await (const bytes of Bun.stdin.stream()) await execution.write(bytes)
   } catch {
-    // A closed or unreadable stdin counts as empty.
+    // A closed or unreadable stdin counts as ended.
   }
-  execution.endInput()
+  atEnd()
 }
 
 /** Why the command did not start, escaped for a terminal: the reason comes from the sandbox and is hostile. */

@@ -1,4 +1,4 @@
-/** The user's terminal: its size, raw mode, and restoring what a sandbox changed. */
+/** The user's terminal: its size, raw mode, and what a sandbox's output changed on it. */
 import { systemCall } from '../base/kernel/system-call.ts'
 import { readTermios } from './termios.ts'
 
@@ -6,8 +6,17 @@ const TCSETS = 0x5402
 /** Also discards unread input: an answer that the sandbox made the terminal type must not reach the shell. */
 const TCSETSF = 0x5404
 const TIOCGWINSZ = 0x5413
+const TIOCGPGRP = 0x540f
 
-export function windowSize(fd: number): { cols: number; rows: number } {
+/** A process gets no signal when it moves to the foreground, so pen polls. */
+const POLL_MS = 150
+
+export interface WindowSize {
+  readonly cols: number
+  readonly rows: number
+}
+
+export function windowSize(fd: number): WindowSize {
   const size = new Uint16Array(4)
   try {
     systemCall('ioctl', fd, TIOCGWINSZ, new Uint8Array(size.buffer))
@@ -39,6 +48,38 @@ export function makeRaw(fd: number): () => void {
       // The terminal has gone.
     }
   }
+}
+
+/**
+ * Makes the terminal raw now or when pen moves to the foreground. `onTaken` then reads its keys. Returns a function that restores it.
+ * A background job may print. If it changes modes or reads keys, the kernel stops it, and the command with it.
+ */
+export function takeTerminal(fd: number, onTaken: () => void): () => void {
+  let restore = (): void => undefined
+  let timer: ReturnType<typeof setInterval> | undefined
+  const take = (): void => {
+    if (!isInForeground(fd)) return
+    clearInterval(timer)
+    restore = makeRaw(fd)
+    onTaken()
+  }
+  timer = setInterval(take, POLL_MS)
+  take()
+  return () => {
+    clearInterval(timer)
+    restore()
+  }
+}
+
+/** Also true for a terminal that is not our controlling terminal: the kernel stops no job for it. */
+function isInForeground(fd: number): boolean {
+  const group = new Int32Array(1)
+  try {
+    systemCall('ioctl', fd, TIOCGPGRP, new Uint8Array(group.buffer))
+  } catch {
+    return true
+  }
+  return group[0] === systemCall('getpgid', 0)
 }
 
 /** Turns off OPOST on a pty whose output another terminal shows, so that line ends are converted once. */
@@ -102,6 +143,27 @@ export class SavedModes {
   undo(): string {
     const modes = [...this.#modes].filter(([mode, state]) => (PROMPT_MODES[mode] ?? state) !== state)
     return [...modes.map(([mode]) => `\x1b[?${mode}${PROMPT_MODES[mode]}`), ...this.#changed].join('')
+  }
+}
+
+/** Tracks whether the output ended inside a line, as after a spinner, a prompt or ^C. */
+export class LineState {
+  #isMidLine: boolean = false
+  #wantsNewLine: boolean = false
+
+  /** The filter before it passes only complete sequences. */
+  observe(text: string): void {
+    const shown = text.replace(/\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|[ -/]*[0-~])/g, '')
+    if (shown !== '') this.#isMidLine = !/[\r\n]$/.test(shown)
+  }
+
+  requestNewLine(): void {
+    this.#wantsNewLine = true
+  }
+
+  /** The bytes that end the line, if a new one was requested and is needed. */
+  ending(): string {
+    return this.#wantsNewLine && this.#isMidLine ? '\r\n' : ''
   }
 }
 // biome-ignore-end lint/suspicious/noControlCharactersInRegex: as above

@@ -6,7 +6,6 @@ import { constants, openSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { isTerminal } from './termios.ts'
 
-const O_CLOEXEC = 0o2000000
 /** A terminal that is read drains within a millisecond. */
 const RETRY_MS = 1
 const MAX_RETRY_MS = 32
@@ -90,7 +89,7 @@ export class NonblockingWriter {
 export function writerTo(fd: number): NonblockingWriter {
   // Opening a file again would write from its beginning.
   if (!isTerminal(fd)) return new NonblockingWriter(fd)
-  const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY | O_CLOEXEC
+  const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY
   try {
     return new NonblockingWriter(openSync(`/proc/self/fd/${fd}`, flags))
   } catch {

@@ -79,7 +79,7 @@ function endOf(fd: number): End {
   if (!mayBlock(fd))
     return {
       write: bytes => {
-        writeAll(fd, bytes)
+        for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
         return undefined
       },
     }
@@ -98,16 +98,5 @@ function mayBlock(fd: number): boolean {
     return stat.isFIFO() || stat.isSocket()
   } catch {
     return false
-  }
-}
-
-function writeAll(fd: number, bytes: Uint8Array): void {
-  for (let done = 0; done < bytes.length; ) {
-    try {
-      done += writeSync(fd, bytes, done)
-    } catch (error) {
-      if (errnoOf(error) !== 'EAGAIN') throw error
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
-    }
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { LineState } from './pty.ts'
+import { LineState } from './host-terminal.ts'
 
 /** Runs a script on a new terminal. Returns what a person would see of it and of the shell afterwards. */
 async function seenOf(script: string, until: string): Promise<string> {

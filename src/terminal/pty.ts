@@ -3,20 +3,18 @@
  * change terminal modes, or type into the user's shell.
  */
 import { closeSync, constants, openSync } from 'node:fs'
+import { O_CLOEXEC } from '../base/kernel/descriptor.ts'
 import { systemCall } from '../base/kernel/system-call.ts'
-import { TerminalFilter } from './filter.ts'
-import { disableOutputProcessing, SavedModes, windowSize } from './host-terminal.ts'
-import { NonblockingWriter, writerTo } from './nonblocking-writer.ts'
-import { Bell, isRaw, setScreen } from './screen.ts'
-import { takeTerminal } from './take-terminal.ts'
-import { readTermios } from './termios.ts'
+import { disableOutputProcessing, type WindowSize } from './host-terminal.ts'
+import { NonblockingWriter } from './nonblocking-writer.ts'
+import { SandboxScreen } from './screen.ts'
+import { isRaw, readTermios } from './termios.ts'
 
 const TIOCSPTLCK = 0x40045431
 const TIOCGPTPEER = 0x5441
 const TIOCSWINSZ = 0x5414
 const TCSETS = 0x5402
 const IUTF8 = 0o40000
-const O_CLOEXEC = 0o2000000
 
 type Stdio = readonly [number | 'inherit', number | 'inherit', number | 'inherit']
 
@@ -32,33 +30,14 @@ export interface Pty {
 
 /** `terminals` are the standard descriptors that are terminals: at least one. */
 export function openPty(terminals: readonly number[]): Pty {
-  const screen = terminals.includes(1) ? 1 : terminals.includes(2) ? 2 : 0
-  const shown = writerTo(screen)
-  const filter = new TerminalFilter()
-  const modes = new SavedModes()
-  const line = new LineState()
-  const { master, slave } = openPtyPair(windowSize(screen))
+  const terminal = terminals.includes(1) ? 1 : terminals.includes(2) ? 2 : 0
+  const screen = new SandboxScreen(terminal, terminal)
+  const { master, slave } = openPtyPair(screen.size)
   const reader = Bun.file(master).stream().getReader()
-  const bell = new Bell(
-    () => filter.isAtBoundary,
-    bytes => void shown.write(bytes),
-  )
-  const showing = showAll(reader, bytes => {
-    const filtered = filter.push(bytes)
-    const text = Buffer.from(filtered).toString('latin1')
-    modes.observe(text)
-    line.observe(text)
-    const written = shown.write(filtered)
-    bell.flush()
-    return written
-  })
+  const showing = showAll(reader, bytes => screen.show(bytes))
   const interactive = terminals.includes(0)
   const keyboard = new NonblockingWriter(master)
   let isOpen = true
-  const unsetScreen = setScreen({
-    isFullScreen: () => isOpen && (isRaw(master) || modes.isFullScreen),
-    ring: () => bell.ring(),
-  })
   const hangUp = async (): Promise<void> => {
     if (!isOpen) return
     isOpen = false
@@ -67,40 +46,25 @@ export function openPty(terminals: readonly number[]): Pty {
     await reader.cancel().catch(() => undefined)
     closeSync(master)
   }
-  const relay = (): void => {
-    // Input ends when the user's terminal has gone. The sandbox's pty then hangs up too.
-    void relayKeys(keyboard, () => isOpen).then(hangUp)
-  }
   // A terminal that is not raw converts line ends itself, so the pty must not.
   if (!interactive) disableOutputProcessing(slave)
-  const restore = interactive ? takeTerminal(0, relay) : () => undefined
-  const onResize = () => {
-    if (isOpen) resize(master, windowSize(screen))
-  }
-  process.on('SIGWINCH', onResize)
-  const giveBack = () => {
-    void shown.write(Buffer.from(modes.undo()))
-    restore()
-  }
-  // Also when pen crashes: the sandbox may have found a bug.
-  process.once('exit', giveBack)
+  screen.begin({
+    isRaw: () => isOpen && isRaw(master),
+    resize: size => {
+      if (isOpen) resize(master, size)
+    },
+    // Input ends when the user's terminal has gone. The sandbox's pty then hangs up too.
+    relayKeys: interactive ? () => void relayKeys(keyboard, () => isOpen).then(hangUp) : undefined,
+  })
   return {
     stdio: [0, 1, 2].map(fd => (terminals.includes(fd) ? slave : 'inherit')) as unknown as Stdio,
     interactive,
-    startNewLine: () => line.requestNewLine(),
+    startNewLine: () => screen.startNewLine(),
     close: async () => {
-      process.off('SIGWINCH', onResize)
-      unsetScreen()
       // pen has the last slave descriptor. Closing it ends the output stream.
       closeSync(slave)
-      await shown.finish(showing)
-      await shown.finish(
-        shown.write(Buffer.concat([filter.end(), Buffer.from(modes.undo() + line.ending())])),
-      )
-      process.off('exit', giveBack)
-      restore()
+      await screen.end(showing)
       await hangUp()
-      shown.close()
     },
   }
 }
@@ -131,33 +95,6 @@ async function relayKeys(keyboard: NonblockingWriter, isOpen: () => boolean): Pr
   } catch {
     // stdin is unreadable: it counts as ended.
   }
-}
-
-/** Tracks whether the output ended inside a line, as after a spinner, a prompt or ^C. */
-export class LineState {
-  #isMidLine: boolean = false
-  #wantsNewLine: boolean = false
-
-  /** The filter before it passes only complete sequences. */
-  observe(text: string): void {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches escape sequences
-    const shown = text.replace(/\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|[ -/]*[0-~])/g, '')
-    if (shown !== '') this.#isMidLine = !/[\r\n]$/.test(shown)
-  }
-
-  requestNewLine(): void {
-    this.#wantsNewLine = true
-  }
-
-  /** The bytes that end the line, if a new one was requested and is needed. */
-  ending(): string {
-    return this.#wantsNewLine && this.#isMidLine ? '\r\n' : ''
-  }
-}
-
-interface WindowSize {
-  readonly cols: number
-  readonly rows: number
 }
 
 /** A new pty. `master` is non-blocking. */

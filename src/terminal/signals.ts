@@ -34,9 +34,12 @@ export const isForwardable = (name: string): name is NodeJS.Signals => Object.ha
 /** SIGCONT too: a stopped process gets no other signal until it continues. */
 const FORWARDED = ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT'] as const
 
-/** Sends the signals of this process to a command elsewhere. Returns a function that stops it. */
-export function forwardSignals(send: (signal: NodeJS.Signals) => void): () => void {
-  const handlers = FORWARDED.map(signal => [signal, () => send(signal)] as const)
+/** Sends signals of this process to a command elsewhere. Returns a function that stops it. */
+export function forwardSignals(
+  send: (signal: NodeJS.Signals) => void,
+  signals: readonly NodeJS.Signals[] = FORWARDED,
+): () => void {
+  const handlers = signals.map(signal => [signal, () => send(signal)] as const)
   for (const [signal, handler] of handlers) process.on(signal, handler)
   return () => {
     for (const [signal, handler] of handlers) process.off(signal, handler)

@@ -18,3 +18,11 @@ export function readTermios(fd: number): Termios | undefined {
 }
 
 export const isTerminal = (fd: number): boolean => readTermios(fd) !== undefined
+
+const ICANON = 0o2
+
+/** Whether the terminal delivers single keys instead of lines, as for an editor or a shell prompt. */
+export function isRaw(fd: number): boolean {
+  const termios = readTermios(fd)
+  return termios !== undefined && ((new Uint32Array(termios.buffer, 0, 4)[3] ?? 0) & ICANON) === 0
+}

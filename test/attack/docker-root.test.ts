@@ -140,7 +140,7 @@ byHelper(
     for (const change of [forged.slice(0, 2), forged.slice(2)]) {
       const [program = '', ...words] = engine.command(['import', ...change, '-', named])
       const made = spawnSync(program, words, { input: Buffer.alloc(1024), encoding: 'utf8' }).stdout.trim()
-      rmSync(join(shop.box.home, '.pen/cache/docker-helper'), { force: true })
+      rmSync(join(shop.box.home, '.pen/cache/docker-helper.json'), { force: true })
       expect(shop.sh('echo ran').out).toBe('ran\n')
       expect(shop.ask('image', 'inspect', '--format', '{{.Id}}', named).out.trim()).not.toBe(made)
       shop.ask('rmi', '--force', made)

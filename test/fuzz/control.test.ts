@@ -1,5 +1,5 @@
 import { PenError } from '../../src/base/error.ts'
-import { AnswerReader, encodeAnswer, encodeRequest, RequestReader } from '../../src/control/messages.ts'
+import { answerReader, encodeAnswer, encodeRequest, requestReader } from '../../src/control/messages.ts'
 import type { Port } from '../../src/policy/network/port.ts'
 import { fuzz } from './fuzz.ts'
 
@@ -47,8 +47,8 @@ fuzz('a request is read completely or refused, in pieces as at once', {
   seeds: REQUESTS,
   dictionary: WORDS,
   run: input => {
-    only(() => new RequestReader().push(input), input)
-    const reader = new RequestReader()
+    only(() => requestReader().push(input), input)
+    const reader = requestReader()
     only(() => {
       for (let at = 0; at < input.length; at += 7) {
         const found = reader.push(input.subarray(at, at + 7))
@@ -62,5 +62,5 @@ fuzz('a request is read completely or refused, in pieces as at once', {
 fuzz('an answer is read completely or refused', {
   seeds: ANSWERS,
   dictionary: WORDS,
-  run: input => only(() => new AnswerReader().push(input), input),
+  run: input => only(() => answerReader().push(input), input),
 })

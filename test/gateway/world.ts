@@ -4,10 +4,11 @@
  * and is refused.
  */
 import type { AuditEventInput } from '../../src/audit/event.ts'
-import { toMillis } from '../../src/base/quantity.ts'
+import { parseMillis } from '../../src/base/quantity.ts'
 import type { Resolution, Resolver } from '../../src/gateway/dial/resolve.ts'
 import { connectTcp } from '../../src/gateway/dial/tcp-connect.ts'
-import { Gateway, type GatewayLimits } from '../../src/gateway/gateway.ts'
+import { Gateway } from '../../src/gateway/gateway.ts'
+import type { GatewayLimits } from '../../src/gateway/limits.ts'
 import type { TcpSocket } from '../../src/gateway/stream/tcp-socket.ts'
 import { type Address, parseAddress } from '../../src/policy/network/address.ts'
 import { parseAllowRule, parseDenyRule } from '../../src/policy/network/endpoint.ts'
@@ -53,8 +54,8 @@ export function policyOf(options: WorldOptions, extra: Partial<NetworkPolicy> = 
     mode: 'gateway',
     offline: false,
     ask: 'never',
-    hold: toMillis(60_000),
-    idle: toMillis(options.idleMs ?? 3_600_000),
+    hold: parseMillis('60s'),
+    idle: parseMillis(`${options.idleMs ?? 3_600_000}ms`),
     upstreamProxy: null,
     groups: [],
     allow,

@@ -3,10 +3,9 @@ import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'no
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Bytes, Millis } from '../../src/base/quantity.ts'
-import { type BoundOptions, openBounds } from '../../src/limits/bounds.ts'
+import { type BoundOptions, Bounds } from '../../src/limits/bounds.ts'
 import { describeHit, type LimitHit, raiseLimit } from '../../src/limits/limit-hit.ts'
 import { LimitHandle } from '../../src/limits/limits.ts'
-import { findOwnCgroups } from '../../src/limits/own-cgroup.ts'
 import { setProcessLimit } from '../../src/limits/prlimit.ts'
 import { findLimitSupport, type LimitSupport, probeLimits } from '../../src/limits/probe.ts'
 import type { Limits } from '../../src/policy/policy.ts'
@@ -24,7 +23,6 @@ const ROOMY: Limits = {
   files: 1024,
 }
 const WATCHDOG: LimitSupport = {
-  own: findOwnCgroups({ own: '', mounts: '' }),
   mechanism: { how: 'watchdog' },
   held: new Set(),
 }
@@ -44,7 +42,7 @@ interface Outcome {
 }
 
 function open(limits: Partial<Limits>, options: Partial<BoundOptions> = {}): LimitHandle {
-  const bounds = openBounds({
+  const bounds = new Bounds({
     limits: { ...ROOMY, ...limits },
     runId: 'test',
     support: undefined,
@@ -95,7 +93,7 @@ const byCgroup = onlyWhen(findLimitSupport().mechanism.how.startsWith('cgroup'))
 
 describe('by cgroup', () => {
   byCgroup('the probe says that the kernel limits memory, processes and CPU', () => {
-    expect(probeLimits().holds).toMatchObject({
+    expect(probeLimits()).toMatchObject({
       memory: 'kernel',
       pids: 'kernel',
       cpus: 'kernel',

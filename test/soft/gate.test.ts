@@ -15,10 +15,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { onlyWhen } from '../skip.ts'
-import { within } from '../until.ts'
 import { gateBox, reasonOf } from './gate-box.ts'
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString()
@@ -175,34 +173,6 @@ describe('programs through the gate', () => {
   })
 })
 
-describe('connections through the gate', () => {
-  test('are refused unless a rule names them, and a refused name is not looked up', async () => {
-    const asked: string[] = []
-    const resolver = { resolve: async (host: string) => void asked.push(host) as never }
-    using box = await gateBox({ network: { http: ['allowed.example.com:443'] } }, { resolver })
-    expect(await reasonOf(box.gate.connect('refused.example.com', 443))).toBe('not-allowed')
-    expect(await reasonOf(box.gate.connect('allowed.example.com', 80))).toBe('port-not-allowed')
-    expect(await reasonOf(box.gate.connect('192.0.2.1', 22))).toBe('literal-not-allowed')
-    expect(asked).toEqual([])
-    expect(box.of('connection-denied')).toHaveLength(3)
-  })
-
-  test('that a rule names carry bytes both ways, and are recorded before and after', async () => {
-    const server = createServer(socket => socket.pipe(socket)).listen(0, '127.0.0.1')
-    await new Promise(resolve => server.once('listening', resolve))
-    const { port } = server.address() as { port: number }
-    using box = await gateBox({ network: { tcp: [`host.pen.internal:${port}`] } })
-    const connection = await box.gate.connect('host.pen.internal', port)
-    expect(await connection.write(Buffer.from('ping'))).toBe(true)
-    expect(text((await connection.read()) ?? new Uint8Array())).toBe('ping')
-    connection.close()
-    server.close()
-    expect(box.of('connection-allowed')).toHaveLength(1)
-    await within(15_000, () => box.of('connection-closed').length > 0)
-    expect(box.of('connection-closed')).toMatchObject([{ bytesUp: 4, bytesDown: 4, reason: 'client' }])
-  })
-})
-
 describe('what cannot be recorded', () => {
   test('is not done, whatever it is', async () => {
     const audit = {
@@ -220,7 +190,6 @@ describe('what cannot be recorded', () => {
       () => gate.delete('a'),
       () => gate.delete('a', { recursive: true }),
       async () => gate.exec(['touch', 'c']),
-      () => gate.connect('host.pen.internal', 9),
     ])
       await expect(act()).rejects.toThrow('the disk is full')
     expect(readdirSync(box.project.workspace)).toEqual(['a'])

@@ -2,12 +2,11 @@
 
 import { PenError } from '../../base/error.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
-import { landlockAbi } from '../../base/kernel/landlock-abi.ts'
+import { landlockAbi } from '../../base/kernel/kernel-facts.ts'
 import { startTimeOf } from '../../base/kernel/processes.ts'
-import type { CgroupLimit } from '../../limits/cgroup.ts'
 import { engineSupport } from '../../limits/engine-cgroup.ts'
-import { boundsProcessesByNamespace } from '../../limits/probe.ts'
-import type { Capabilities, Enforcement } from '../../plan/gaps.ts'
+import { boundsProcessesByNamespace, enforcementOf } from '../../limits/probe.ts'
+import type { Capabilities } from '../../plan/gaps.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Backend } from '../backend.ts'
 import { prepareMapping } from '../mounts/id-mapping.ts'
@@ -108,7 +107,6 @@ function capabilities(
   { rootless, held }: EngineFacts,
   isolation: 'container' | 'gvisor',
 ): Capabilities {
-  const hold = (limit: CgroupLimit): Enforcement => (held.includes(limit) ? 'kernel' : 'watchdog')
   return {
     backend: name,
     isolation,
@@ -127,14 +125,6 @@ function capabilities(
     mapsUser: rootless,
     daemonUser: true,
     ports: true,
-    limits: {
-      memory: hold('memory'),
-      cpus: hold('cpus'),
-      pids: rootless && boundsProcessesByNamespace() ? 'kernel' : hold('pids'),
-      files: 'kernel',
-      disk: 'watchdog',
-      output: 'watchdog',
-      wall: 'watchdog',
-    },
+    limits: enforcementOf(new Set(held), { pids: rootless && boundsProcessesByNamespace() }),
   }
 }

@@ -11,7 +11,7 @@ import { engineFacts } from './engine/engine-facts.ts'
 import { chooseRuntime } from './engine/runtimes.ts'
 import { guestProgram } from './guest-program.ts'
 import { requestContainer } from './request-container.ts'
-import { PendingAccess } from './root-helper/access.ts'
+import { namespaceOf } from './root-helper/access.ts'
 import { withRootHelperImage } from './root-helper/image.ts'
 import type { Shape } from './shape.ts'
 import { hardLimits } from './shape.ts'
@@ -38,26 +38,18 @@ export async function startBuildContainer({
 }: BuildContainerOptions): Promise<BuildContainer> {
   const [facts, program] = await Promise.all([engineFacts(engine, cacheDir), guestProgram(cacheDir)])
   const runtimes = chooseRuntime('default', facts, engine.name, cacheDir)
-  const byHelper = !isHostRoot()
   return await withRootHelperImage(engine, cacheDir, async image => {
-    const access = new PendingAccess({ engine, program, runtimes, cacheDir })
-    const before = byHelper ? access.begin.bind(access) : undefined
-    const shape = shapeOf(engine, image, { byHelper, open })
-    const requested = await requestContainer({ shape, program, sandbox, runtimes, before })
-    const { pending, undo, inside, daemon } = requested
+    const shape = shapeOf(engine, image, open)
+    const requested = await requestContainer({ shape, program, sandbox, runtimes, cacheDir })
+    const { pending, reach, undo, inside, daemon } = requested
     try {
       const container = await pending
-      const reached = await access.to(container)
+      const reached = await reach(container)
       await container.whileAlive(daemon.connected)
       return {
         id: readFileSync(inside.idFile, 'utf8').trim(),
-        namespace:
-          reached === undefined
-            ? { kind: 'of-process', pid: container.init, userNamespace: false }
-            : { kind: 'by-helper', network: reached.network, helper: reached.helper },
-        release: async () => {
-          await undo.unwind()
-        },
+        namespace: namespaceOf(container, reached, { userNamespace: false }),
+        release: () => undo.unwind(),
       }
     } catch (error) {
       await undo.unwind()
@@ -66,16 +58,12 @@ export async function startBuildContainer({
   })
 }
 
-function shapeOf(
-  engine: Engine,
-  image: string,
-  { byHelper, open }: { readonly byHelper: boolean; readonly open: boolean },
-): Shape {
+function shapeOf(engine: Engine, image: string, open: boolean): Shape {
   const hard = hardLimits()
   return {
     engine,
     files: [],
-    shows: byHelper,
+    shows: !isHostRoot(),
     order: {
       engine: engine.name,
       rootless: false,

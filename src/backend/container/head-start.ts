@@ -5,8 +5,10 @@
  * requests another.
  */
 import { rmSync } from 'node:fs'
+import { findEngine } from './engine/engine.ts'
 import { recall, remember } from './engine/fact-cache.ts'
-import type { RequestedContainer, Sandbox } from './request-container.ts'
+import { guestProgram } from './guest-program.ts'
+import { type RequestedContainer, requestContainer, type Sandbox } from './request-container.ts'
 import type { Shape } from './shape.ts'
 
 const MAX_BYTES = 1024 * 1024
@@ -47,12 +49,11 @@ export class HeadStart {
   /** Errors are ignored here. The regular start reports them. */
   async #begin({ shape, runtime }: LastContainer, cacheDir: string): Promise<RequestedContainer | undefined> {
     try {
-      const { findEngine, guestProgram, requestContainer } = await import('./request-container.ts')
       // The user may have another storage or session by now.
       if (!isSame(findEngine(shape.engine.name), shape.engine)) return undefined
       const program = await guestProgram(cacheDir)
       const runtimes = { candidates: [runtime], worked: () => undefined }
-      const requested = await requestContainer({ shape, program, sandbox: this.sandbox, runtimes })
+      const requested = await requestContainer({ shape, program, sandbox: this.sandbox, runtimes, cacheDir })
       // The caller that takes it handles the error.
       requested.pending.catch(() => undefined)
       return requested

@@ -2,10 +2,9 @@
  * pen's own files in a container: a directory of this run, read-only inside, and single files over those of the image.
  * The directory's name says which pen made it, so the next pen removes what a killed one left.
  */
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { isAlive } from '../../base/kernel/processes.ts'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from '../../base/posix-path.ts'
-import { cgroupName, ownerOf, runOf } from '../../limits/cgroup-name.ts'
+import { cgroupName, namesOfDead, runOf } from '../../limits/cgroup-name.ts'
 import { INSIDE, PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { Bind } from './arguments.ts'
 import { DAEMON_DIRECTORY } from './guest-program.ts'
@@ -123,10 +122,7 @@ const containersDirectory = (stateDir: string): string => `${stateDir}/container
 export function orphanDirectories(stateDir: string, { remove }: { readonly remove: boolean }): string[] {
   const all = containersDirectory(stateDir)
   if (!existsSync(all)) return []
-  const left = readdirSync(all).filter(name => {
-    const owner = ownerOf(name)
-    return owner !== undefined && !isAlive(owner)
-  })
+  const left = namesOfDead(all)
   for (const name of remove ? left : []) rmSync(`${all}/${name}`, { recursive: true, force: true })
   return left
 }

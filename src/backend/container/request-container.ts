@@ -13,17 +13,14 @@ import type { Release } from './create-then-start.ts'
 import type { RuntimeChoice } from './engine/runtimes.ts'
 import type { GuestProgram } from './guest-program.ts'
 import { DAEMON_SOCKET, type InsideDirectory, makeInside, SHOWN_SOCKET } from './inside-directory.ts'
+import { beginAccess, type HelperAccess } from './root-helper/access.ts'
 import type { Shape } from './shape.ts'
 import { SUPERVISOR_LABEL, supervisorLabel } from './supervisor-label.ts'
-
-// For the head start, which loads the engine's modules with this one.
-export { findEngine } from './engine/engine.ts'
-export { guestProgram } from './guest-program.ts'
 
 export type Sandbox = StartOptions['sandbox']
 
 /** What exists before the container is requested. */
-export interface PreparedContainer {
+interface PreparedContainer {
   readonly inside: InsideDirectory
   readonly daemon: DaemonListener
   readonly order: Omit<ContainerOrder, 'runtime'>
@@ -35,38 +32,32 @@ export interface PreparedContainer {
 
 export interface RequestedContainer extends PreparedContainer {
   readonly pending: Promise<Container>
+  /** Waits for the root helper. Undefined when pen may enter the container itself. */
+  readonly reach: (container: Container) => Promise<HelperAccess | undefined>
   /** Takes the container off the undo stack. The caller then ends it. */
   readonly disarm: () => void
 }
 
-export interface ContainerRequest {
+interface ContainerRequest {
   readonly shape: Shape
   readonly program: GuestProgram
   readonly sandbox: Sandbox
   readonly runtimes: RuntimeChoice
+  readonly cacheDir: string
   /** For an order to `create`: resolves when the container may start. */
   readonly release?: Release | undefined
-  /** Runs when everything is prepared, just before the request. */
-  readonly before?: ((prepared: PreparedContainer) => void) | undefined
 }
 
-export async function requestContainer({
-  runtimes,
-  release,
-  before,
-  ...request
-}: ContainerRequest): Promise<RequestedContainer> {
+export async function requestContainer(request: ContainerRequest): Promise<RequestedContainer> {
+  const { shape, program, sandbox, runtimes, cacheDir, release } = request
+  const { engine, shows } = shape
   const undo = new UndoStack()
   try {
     const prepared = prepareContainer(request, undo)
-    before?.(prepared)
-    const { engine, shows } = request.shape
+    const access = shows ? beginAccess({ engine, program, runtimes, cacheDir, ...prepared }) : undefined
     const removal = removeOrphans(
       engine,
-      prepared.inside.abandoned.flatMap(run => [
-        nameOf(request.sandbox, run),
-        `${nameOf(request.sandbox, run)}-helper`,
-      ]),
+      prepared.inside.abandoned.flatMap(run => [nameOf(sandbox, run), `${nameOf(sandbox, run)}-helper`]),
     )
     // A failure is reported when the stack unwinds.
     removal.catch(() => undefined)
@@ -79,7 +70,7 @@ export async function requestContainer({
       const container = await pending.catch(() => undefined)
       await container?.end()
     })
-    return { ...prepared, pending, disarm }
+    return { ...prepared, pending, reach: async container => await access?.(container), disarm }
   } catch (error) {
     await undo.unwind()
     throw error

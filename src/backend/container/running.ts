@@ -1,10 +1,11 @@
 /** A container that waits to begin, as the supervisor sees it. */
 import { PenError } from '../../base/error.ts'
 import type { UndoStack } from '../../base/undo.ts'
-import type { Ending, Execution, LiveMounts, Running } from '../backend.ts'
+import type { Ending, LiveMounts, Running } from '../backend.ts'
 import type { DaemonLink } from '../daemon-link.ts'
 import type { Container } from './container.ts'
-import { lostRootHelper, type RootHelperLink } from './root-helper/link.ts'
+import type { HelperAccess } from './root-helper/access.ts'
+import { lostRootHelper } from './root-helper/link.ts'
 
 export interface WaitingContainer {
   readonly container: Container
@@ -19,23 +20,20 @@ export interface WaitingContainer {
   readonly notReady: (error: unknown) => unknown
   /** Called when the exec daemon accepts orders, before the first. */
   readonly onReady: () => Promise<void>
-  /** When it is used and ends, pen can hold no more places, so the sandbox ends too. */
-  readonly helper: RootHelperLink | undefined
-  /** A path to the container's root directory, when pen may not open that of its first process. */
-  readonly root: string | undefined
-  readonly network: Running['network']
+  /** Undefined when pen may enter the container itself. */
+  readonly reached: HelperAccess | undefined
 }
 
 export function runningContainer(waiting: WaitingContainer): Running {
-  const { container, undo } = waiting
-  const executions = new Set<Execution>()
+  const { container, undo, reached } = waiting
   let failure: unknown
   let killed = false
   let isOver: boolean = false
   const over = Promise.withResolvers<void>()
   const readiness = Promise.withResolvers<void>()
   readiness.promise.catch(() => undefined)
-  void waiting.helper?.closed.then(() => {
+  // Without the root helper pen can hold no more places, so the sandbox ends too.
+  void reached?.helper.closed.then(() => {
     // After the sandbox's end the root helper ends as planned.
     if (!isOver) failure ??= lostRootHelper()
     over.resolve()
@@ -78,22 +76,19 @@ export function runningContainer(waiting: WaitingContainer): Running {
     exec: (order, output) => {
       if (link === undefined)
         throw new PenError('INTERNAL', { what: 'the exec daemon has not connected yet' })
-      const execution = link.exec(order, output)
-      executions.add(execution)
-      void execution.ended.finally(() => executions.delete(execution)).catch(() => undefined)
-      return execution
+      return link.exec(order, output)
     },
     full,
     inside: waiting.inside,
     notes: waiting.notes,
     ended,
     initPid: () => container.init,
-    network: waiting.network,
-    reach: waiting.root === undefined ? undefined : { root: waiting.root, kill: () => container.kill() },
+    ...(reached !== undefined && {
+      network: { kind: 'by-helper', network: reached.network, helper: reached.helper },
+      reach: { root: `/proc/self/fd/${reached.root}`, kill: () => container.kill() },
+    }),
     kill,
-    signal: name => {
-      for (const execution of executions) execution.signal(name)
-    },
+    signal: name => link?.signal(name),
     mounts: waiting.mounts,
   }
 }

@@ -1,6 +1,7 @@
 /** Completes a container before anything of its image runs: mounts, the door, and the tools that the policy lists. */
 import { lstatSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
+import type { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { INSIDE } from '../../protocol/guest-paths.ts'
 import type { Image, StartOptions } from '../backend.ts'
@@ -13,11 +14,11 @@ import { CONTAINER_EMPTY_FILE } from './inside-directory.ts'
 import { type OwnedTrees, ownedTrees } from './owned-trees.ts'
 import type { PlanMounts } from './plan-mounts.ts'
 import { type RequestedContainer, targetsOf } from './request-container.ts'
-import type { HelperAccess } from './root-helper/access.ts'
+import { type HelperAccess, namespaceOf } from './root-helper/access.ts'
 import type { Machine } from './shape.ts'
 import { verifyMounts } from './verify-mounts.ts'
 
-export interface SetUpOptions {
+interface SetUpOptions {
   readonly machine: Machine
   readonly plan: Plan
   readonly mounts: PlanMounts
@@ -25,6 +26,7 @@ export interface SetUpOptions {
   readonly program: GuestProgram
   readonly options: StartOptions
   readonly requested: RequestedContainer
+  readonly trees: OwnedTrees | undefined
 }
 
 export interface Completed {
@@ -35,77 +37,61 @@ export interface Completed {
 const POLL_MS = 2
 const TIMEOUT_MS = 30_000
 
-export class SetUp {
-  readonly #options: SetUpOptions
-  readonly #trees: OwnedTrees | undefined
-
-  constructor(options: SetUpOptions) {
-    this.#options = options
-    this.#trees = treesFor(options)
+export async function setUpContainer(
+  { machine, plan, mounts, image, program, options, requested, trees }: SetUpOptions,
+  container: Container,
+  reached: HelperAccess | undefined,
+): Promise<Completed> {
+  const { gvisor, facts } = machine
+  const entrance = () => (gvisor ? goferOf(container.init) : container.init)
+  const live = new NamespaceMounts(entrance, {
+    emptyFile: CONTAINER_EMPTY_FILE,
+    ids: 'many',
+    ...(reached !== undefined && { by: { helper: reached.helper, entrance: reached } }),
+  })
+  requested.undo.push('the mounts', () => live.close())
+  await untilEntered(live)
+  const openDoor = async (): Promise<void> => {
+    const namespace = namespaceOf(container, reached, { userNamespace: facts.rootless })
+    const settle = await options.container.openDoor(namespace)
+    if (reached !== undefined) requested.undo.push('the network counters', settle)
   }
-
-  /** Calls `started` when everything is in place. */
-  async complete(
-    container: Container,
-    reached: HelperAccess | undefined,
-    started: () => void,
-  ): Promise<Completed> {
-    const { machine, plan, mounts, image, program, options, requested } = this.#options
-    const { gvisor } = machine
-    const entrance = () => (gvisor ? goferOf(container.init) : container.init)
-    const live = new NamespaceMounts(entrance, {
-      emptyFile: CONTAINER_EMPTY_FILE,
-      ids: 'many',
-      ...(reached !== undefined && { by: { helper: reached.helper, entrance: reached } }),
-    })
-    requested.undo.push('the mounts', () => live.close())
-    await untilEntered(live)
-    const init = entrance() ?? container.init
-    await Promise.all([
-      verifyMounts({
-        init,
-        mounts: live,
-        // Scratch is in gVisor's memory, so only the exec daemon can give it to the user.
-        plan: gvisor ? { ...mounts, userDirectories: [] } : mounts,
-        own: { from: requested.inside.shown, at: INSIDE },
-        user: plan.user,
-        trees: this.#trees,
-      }),
-      this.#openDoor(container, reached),
-    ])
-    const held = await holdTools({
-      plan,
-      tools: options.rules.policy.tools,
+  await Promise.all([
+    verifyMounts({
       init: entrance() ?? container.init,
       mounts: live,
-      path: image.path,
-      binds: mounts.binds,
-      targets: targetsOf(requested.order),
-      daemon: requested.daemon.connected,
-      loader: program.loader,
-    })
-    started()
-    return { held, live }
-  }
-
-  async #openDoor({ init }: Container, reached: HelperAccess | undefined): Promise<void> {
-    const { machine, options, requested } = this.#options
-    const namespace = await options.container.openDoor(
-      reached === undefined
-        ? { kind: 'of-process', pid: init, userNamespace: machine.facts.rootless }
-        : { kind: 'by-helper', ...reached },
-    )
-    if (reached !== undefined)
-      requested.undo.push('the network counters', async () => await namespace.settle())
-  }
+      // Scratch is in gVisor's memory, so only the exec daemon can give it to the user.
+      plan: gvisor ? { ...mounts, userDirectories: [] } : mounts,
+      own: { from: requested.inside.shown, at: INSIDE },
+      user: plan.user,
+      trees,
+    }),
+    openDoor(),
+  ])
+  const held = await holdTools({
+    plan,
+    tools: options.rules.policy.tools,
+    init: entrance() ?? container.init,
+    mounts: live,
+    path: image.path,
+    binds: mounts.binds,
+    targets: targetsOf(requested.order),
+    daemon: requested.daemon.connected,
+    loader: program.loader,
+  })
+  return { held, live }
 }
 
 /** For root: copies of the mounted trees that the sandbox's user owns. */
-function treesFor({ machine, plan, mounts, requested }: SetUpOptions): OwnedTrees | undefined {
+export function treesFor(
+  { gvisor }: Machine,
+  plan: Plan,
+  { binds }: PlanMounts,
+  undo: UndoStack,
+): OwnedTrees | undefined {
   if (plan.runAs === 'self') return undefined
   const { uid, gid } = lstatSync(plan.workspace)
-  const target = machine.gvisor ? 'swapped' : 'unmapped'
-  return ownedTrees(mounts.binds, { uid, gid }, plan.user, requested.undo, target)
+  return ownedTrees(binds, { uid, gid }, plan.user, undo, gvisor ? 'swapped' : 'unmapped')
 }
 
 /**

@@ -119,16 +119,13 @@ function boundsOf(
 /** podman refuses more when its own limit is what the kernel can count. */
 const MAX_PROCESSES = 32_768
 
-const LINE = { nofile: 'Max open files', nproc: 'Max processes', core: 'Max core file size' } as const
-
-export type Rlimit = keyof typeof LINE
-
 /** Limits are cut to pen's own hard limits. The kernel refuses an engine that asks for more. */
-export function hardLimits(text = readKernelFile('/proc/self/limits')): Readonly<Record<Rlimit, number>> {
-  const hard = (name: Rlimit): number => {
-    const line = text.split('\n').find(words => words.startsWith(`${LINE[name]} `)) ?? ''
-    const value = line.slice(LINE[name].length).trim().split(/\s+/)[1]
+export function hardLimits(
+  text = readKernelFile('/proc/self/limits'),
+): Readonly<Record<'nofile' | 'nproc' | 'core', number>> {
+  const hard = (name: string): number => {
+    const value = new RegExp(`^${name} +\\S+ +(\\S+)`, 'm').exec(text)?.[1]
     return value === 'unlimited' ? Number.POSITIVE_INFINITY : Number(value ?? 0)
   }
-  return { nofile: hard('nofile'), nproc: hard('nproc'), core: hard('core') }
+  return { nofile: hard('Max open files'), nproc: hard('Max processes'), core: hard('Max core file size') }
 }

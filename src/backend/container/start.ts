@@ -13,50 +13,55 @@ import { DaemonLink } from '../daemon-link.ts'
 import { seccompFilter } from '../seccomp/filter.ts'
 import type { Container } from './container.ts'
 import { chooseRuntime } from './engine/runtimes.ts'
-import { type GuestProgram, guestProgram } from './guest-program.ts'
+import { guestProgram } from './guest-program.ts'
 import { notLocked } from './hold-tools.ts'
 import { type PlanMounts, planMounts, refuseVolumes } from './plan-mounts.ts'
-import { type RequestedContainer, requestContainer } from './request-container.ts'
-import { type HelperAccess, PendingAccess } from './root-helper/access.ts'
+import { requestContainer } from './request-container.ts'
+import type { HelperAccess } from './root-helper/access.ts'
 import { refuseWritableProgram } from './root-helper/start.ts'
 import { runningContainer } from './running.ts'
-import { SetUp } from './set-up.ts'
+import { setUpContainer, treesFor } from './set-up.ts'
 import { type Machine, shapeOf } from './shape.ts'
 
 export async function startContainer(machine: Machine, plan: Plan, options: StartOptions): Promise<Running> {
-  const { gvisor, byHelper } = machine
+  const { engine, facts, gvisor, byHelper } = machine
+  const { cacheDir, sandbox } = options
+  const { headStart } = options.container
   const image = requireImage(options)
   refuseRoot(plan)
-  const program = await guestProgram(options.cacheDir)
+  const program = await guestProgram(cacheDir)
   const mounts = planMounts(plan)
   if (byHelper) refuseWritableProgram(program, mounts.binds)
-  if (machine.engine.name === 'docker') refuseVolumes(image.volumes, mounts.binds)
+  if (engine.name === 'docker') refuseVolumes(image.volumes, mounts.binds)
   // gVisor opens its mounts when it starts, so it starts only when they are in place.
   const release = gvisor ? Promise.withResolvers<boolean>() : undefined
-  const { requested, access, remember } = await request(machine, plan, {
-    options,
-    image,
-    program,
-    mounts,
-    release: release?.promise,
-  })
+  const shape = await shapeOf(machine, plan, mounts, image)
+  const runtimes = chooseRuntime(machine.runtime, facts, engine.name, cacheDir)
+  const [runtime] = runtimes.candidates
+  const request = { shape, program, sandbox, runtimes, cacheDir, release: release?.promise }
+  // The container that was requested before the plan is used if it has the same shape.
+  const requested = (await headStart?.take(shape, runtime)) ?? (await requestContainer(request))
   const { undo } = requested
   try {
     undo.push('the start signal', () => release?.resolve(false))
     // This runs while the engine makes the container.
-    const setUp = new SetUp({ machine, plan, mounts, image, program, options, requested })
+    const trees = treesFor(machine, plan, mounts, undo)
     const setup = daemonSetup(plan, mounts, gvisor)
-    options.container.meanwhile?.()
     const container = await requested.pending
-    const reached = await access.to(container)
+    const reached = await requested.reach(container)
     const connected = container.whileAlive(requested.daemon.connected)
     connected.catch(() => undefined)
-    const completing = setUp.complete(container, reached, () => release?.resolve(true))
+    const completing = setUpContainer(
+      { machine, plan, mounts, image, program, options, requested, trees },
+      container,
+      reached,
+    )
     const { held, live } = await container.whileAlive(
       reached?.helper.whileConnected(completing) ?? completing,
     )
+    release?.resolve(true)
     requested.disarm()
-    remember()
+    headStart?.remember(shape, runtime)
     return runningContainer({
       container,
       mounts: live,
@@ -64,9 +69,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
       inside: requested.inside.shown,
       notes: held.notes,
       notReady: cause => (held.executable === undefined ? cause : notLocked(cause)),
-      helper: reached?.helper,
-      root: reached === undefined ? undefined : `/proc/self/fd/${reached.root}`,
-      network: reached === undefined ? undefined : { kind: 'by-helper', ...reached },
+      reached,
       onReady: () => boundTasks(machine, plan, container, reached),
       // The exec daemon connects and sets itself up while the supervisor is still preparing.
       link: connected.then(socket => {
@@ -78,38 +81,6 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
     await undo.unwind()
     throw error
   }
-}
-
-interface Requested {
-  readonly requested: RequestedContainer
-  readonly access: PendingAccess
-  /** Keeps this container's shape for the head start of the next start. */
-  readonly remember: () => void
-}
-
-/** Requests the container, or takes the one that was requested before the plan if it has the same shape. */
-async function request(
-  machine: Machine,
-  plan: Plan,
-  prepared: {
-    readonly options: StartOptions
-    readonly image: Image
-    readonly program: GuestProgram
-    readonly mounts: PlanMounts
-    readonly release: Promise<boolean> | undefined
-  },
-): Promise<Requested> {
-  const { engine, facts, runtime, byHelper } = machine
-  const { options, image, program, mounts, release } = prepared
-  const { headStart } = options.container
-  const shape = await shapeOf(machine, plan, mounts, image)
-  const runtimes = chooseRuntime(runtime, facts, engine.name, options.cacheDir)
-  const access = new PendingAccess({ engine, program, runtimes, cacheDir: options.cacheDir })
-  const before = byHelper ? access.begin.bind(access) : undefined
-  const requested =
-    (await headStart?.take(shape, runtimes.candidates[0])) ??
-    (await requestContainer({ shape, program, sandbox: options.sandbox, runtimes, release, before }))
-  return { requested, access, remember: () => headStart?.remember(shape, runtimes.candidates[0]) }
 }
 
 /** What the exec daemon receives before its first command. */

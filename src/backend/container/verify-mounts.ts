@@ -6,15 +6,13 @@
 import { closeSync, constants, openSync } from 'node:fs'
 import { findBeneath } from '../../base/beneath/open-beneath.ts'
 import { PenError } from '../../base/error.ts'
-import { O_PATH } from '../../base/kernel/file.ts'
-import { readOfProcess } from '../../base/kernel/kernel-file.ts'
-import { unescapeMountField } from '../../base/mount-table.ts'
+import { O_PATH } from '../../base/kernel/descriptor.ts'
 import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { ANY_FILE } from '../mounts/file-identity.ts'
 import type { NamespaceMounts } from '../mounts/live-mounts.ts'
 import type { MountOrder } from '../mounts/mount-orders.ts'
-import { onHost } from '../mounts/mount-points.ts'
+import { mountPointsOf, onHost } from '../mounts/mount-points.ts'
 import type { Bind } from './arguments.ts'
 import type { OwnedTrees } from './owned-trees.ts'
 import type { PlacedHold, PlanMounts } from './plan-mounts.ts'
@@ -123,14 +121,10 @@ const linkedImage = (at: string): PenError =>
 
 /** The mount points of the process's namespace. */
 export function mountPoints(pid: number): string[] {
-  const table = readOfProcess(pid, 'mountinfo', 'utf8')
-  if (table === undefined)
-    throw new PenError('BACKEND', {
-      what: 'the container ended while pen checked its mounts',
-      hint: 'try again; the engine’s log says why it ended',
-    })
-  return table
-    .split('\n')
-    .flatMap(line => line.split(' ')[4] ?? [])
-    .map(unescapeMountField)
+  const points = mountPointsOf(pid)
+  if (points !== undefined) return points
+  throw new PenError('BACKEND', {
+    what: 'the container ended while pen checked its mounts',
+    hint: 'try again; the engine’s log says why it ended',
+  })
 }

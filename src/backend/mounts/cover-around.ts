@@ -13,6 +13,7 @@ import {
   NOEXEC,
   NOSUID_NODEV,
   RDONLY,
+  READ_ONLY,
   setAttributes,
 } from './mount-calls.ts'
 
@@ -28,7 +29,6 @@ interface TakenUp {
   readonly path: string
 }
 
-const READ_ONLY = RDONLY | NOSUID_NODEV
 /** The cover can be passed through, but not listed. */
 const OPTIONS = 'mode=111,size=4k'
 

@@ -22,6 +22,7 @@ import {
   NOEXEC,
   NOSUID_NODEV,
   RDONLY,
+  READ_ONLY,
   setAttributes,
 } from './mount-calls.ts'
 
@@ -43,8 +44,6 @@ export type ProgramAnswer =
   | { readonly failed: string }
   /** Why pen cannot enforce the tool policy in this image. */
   | { readonly odd: string }
-
-const READ_ONLY = RDONLY | NOSUID_NODEV
 
 export function hidePrograms(order: ProgramOrder, root: number, emptyFile: string): ProgramAnswer {
   const files = new ImageFiles(root, order.foreign)

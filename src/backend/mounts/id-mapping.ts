@@ -4,20 +4,16 @@
  */
 import { closeSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { findTool } from '../../base/find-tool.ts'
+import { findTool, missingTool } from '../../base/find-tool.ts'
 import { pipe } from '../../base/kernel/descriptor.ts'
-import { readOfProcess } from '../../base/kernel/kernel-file.ts'
-import { cString, systemCall } from '../../base/kernel/system-call.ts'
-import { missingTool } from '../../base/missing-tool.ts'
+import { startTimeOf } from '../../base/kernel/processes.ts'
 import { startProgram } from '../../base/start-program.ts'
+import { IDMAP, setAttributes } from './mount-calls.ts'
 
 export interface Identity {
   readonly uid: number
   readonly gid: number
 }
-
-const AT_EMPTY_PATH = 0x1000
-const MOUNT_ATTR_IDMAP = 0x100000n
 
 /**
  * A user namespace that maps the owner to the sandbox's uid, and every other id to itself. So files with another group
@@ -40,11 +36,9 @@ export class IdMapping {
 
   /** For a detached mount that is not in use yet. */
   apply(tree: number, path: string): void {
-    // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
-    const attributes = new BigUint64Array([MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(this.#namespace())])
-    const bytes = new Uint8Array(attributes.buffer)
+    const namespace = this.#namespace()
     try {
-      systemCall('mount_setattr', tree, cString(''), AT_EMPTY_PATH, bytes, bytes.length)
+      setAttributes(tree, IDMAP, { namespace })
     } catch (error) {
       throw new PenError('BACKEND', {
         what: `the file system of ${path} cannot map root’s files to another user (no idmapped mounts)`,
@@ -74,7 +68,8 @@ export class IdMapping {
       } catch {
         // The process has not started yet, or has ended.
       }
-    } while (!hasEnded(this.#holder.pid) && performance.now() < deadline)
+      // The runtime reports an exit only in the next turn of its event loop, and /proc at once.
+    } while (startTimeOf(this.#holder.pid) !== undefined && performance.now() < deadline)
     throw new PenError('BACKEND', { what: 'a user namespace could not be made', hint: USERNS_HINT })
   }
 
@@ -107,9 +102,6 @@ export function idMap(from: number, to: number, target: TargetId = 'unmapped'): 
   ]
   return `${lines.join('\n')}\n`
 }
-
-/** Reads /proc, because the runtime reports an exit only in the next turn of its event loop. */
-const hasEnded = (pid: number): boolean => / [ZX] /.test(readOfProcess(pid, 'stat') ?? ' X ')
 
 interface Holder {
   readonly pid: number

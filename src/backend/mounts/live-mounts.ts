@@ -8,17 +8,22 @@ import { findBeneath } from '../../base/beneath/open-beneath.ts'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
-import { enterMounts } from '../../base/kernel/enter-mounts.ts'
-import { O_PATH } from '../../base/kernel/file.ts'
+import { O_PATH } from '../../base/kernel/descriptor.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
+import { enterMounts } from '../../base/kernel/process.ts'
 import { runWithDescriptors } from '../../base/kernel/run-with-descriptors.ts'
 import { succeeded, systemCall, tryCall } from '../../base/kernel/system-call.ts'
 import { ownProgram } from '../../base/own-program.ts'
 import { EMPTY_FILE } from '../../protocol/guest-paths.ts'
 import type { HoldRequest, HoldResult, LiveMounts, RootHelper, Seen } from '../backend.ts'
 import type { ProgramAnswer, ProgramOrder } from './hide-programs.ts'
-import { MOUNT_MODE, type MountAnswer, type MountOrders } from './mount-inside.ts'
-import { carryOutOrder, type MountOrder } from './mount-orders.ts'
+import {
+  carryOutOrder,
+  MOUNT_MODE,
+  type MountAnswer,
+  type MountOrder,
+  type MountOrders,
+} from './mount-orders.ts'
 
 const NS_GET_USERNS = 0xb701
 const TIME_LIMIT_MS = 2000
@@ -71,27 +76,12 @@ export class NamespaceMounts implements LiveMounts {
 
   look(path: string): Seen | undefined {
     if (!this.ready() || this.#entrance === undefined) return undefined
-    return findBeneath(this.#entrance.root, path, ({ dev, ino, kind, mountPoint }) => ({
-      dev,
-      ino,
-      kind,
-      mountPoint,
-    }))
+    return findBeneath(this.#entrance.root, path, ({ fd, ...seen }) => seen)
   }
 
   async hold(requests: readonly HoldRequest[]): Promise<readonly HoldResult[]> {
     return await this.carryOut(
       requests.map(({ how, path, dev, ino }) => ({ how, path, dev: String(dev), ino: String(ino) })),
-    )
-  }
-
-  /** For a sandbox whose command has not started yet. */
-  async makeNoexec(mountPoints: readonly string[]): Promise<readonly HoldResult[]> {
-    return await this.carryOut(
-      mountPoints.map(path => {
-        const seen = this.look(path)
-        return { how: 'noexec', path, dev: String(seen?.dev), ino: String(seen?.ino) }
-      }),
     )
   }
 

@@ -11,6 +11,9 @@ const FROM_AND_TO_DESCRIPTORS = 0x04 | 0x40
 export const RDONLY = 1
 export const NOSUID_NODEV = 6
 export const NOEXEC = 8
+export const READ_ONLY = RDONLY | NOSUID_NODEV
+/** An attribute of a mount: shows the owners of files through a user namespace. */
+export const IDMAP = 0x100000
 
 /** A detached mount of the directory with the mounts below it, so covered places stay covered. */
 export const cloneTree = (from: number): number =>
@@ -32,10 +35,20 @@ export function attach(tree: number, to: number): void {
   systemCall('move_mount', tree, empty, to, empty, FROM_AND_TO_DESCRIPTORS)
 }
 
-/** Adds the attributes `set` and removes `without`. `below` includes every mount below. */
-export function setAttributes(mount: number, set: number, { without = 0, below = false } = {}): void {
+interface AttributeOptions {
+  /** Attributes to remove. */
+  readonly without?: number
+  /** Include every mount below. */
+  readonly below?: boolean
+  /** The user namespace for `IDMAP`. */
+  readonly namespace?: number
+}
+
+export function setAttributes(mount: number, set: number, options: AttributeOptions = {}): void {
+  const { without = 0, below = false, namespace = 0 } = options
   // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
-  const attributes = new Uint8Array(new BigUint64Array([BigInt(set), BigInt(without), 0n, 0n]).buffer)
+  const words = new BigUint64Array([BigInt(set), BigInt(without), 0n, BigInt(namespace)])
+  const attributes = new Uint8Array(words.buffer)
   const flags = below ? AT_EMPTY_PATH | AT_RECURSIVE : AT_EMPTY_PATH
   systemCall('mount_setattr', mount, cString(''), flags, attributes, attributes.length)
 }

@@ -5,11 +5,21 @@
 import { chownSync, closeSync, constants, openSync } from 'node:fs'
 import { type Found, findBeneath } from '../../base/beneath/open-beneath.ts'
 import { errnoOf } from '../../base/error.ts'
-import { O_PATH } from '../../base/kernel/file.ts'
+import { O_PATH } from '../../base/kernel/descriptor.ts'
 import type { HoldRequest, HoldResult } from '../backend.ts'
 import { coverAround, type ShownBelow } from './cover-around.ts'
 import { type FileIdentity, isSameFile } from './file-identity.ts'
-import { attach, bind, mountScratch, NOEXEC, NOSUID_NODEV, RDONLY, setAttributes } from './mount-calls.ts'
+import type { ProgramAnswer, ProgramOrder } from './hide-programs.ts'
+import {
+  attach,
+  bind,
+  mountScratch,
+  NOEXEC,
+  NOSUID_NODEV,
+  RDONLY,
+  READ_ONLY,
+  setAttributes,
+} from './mount-calls.ts'
 
 export type MountOrder = What & FileIdentity & { readonly path: string }
 
@@ -30,6 +40,25 @@ type What =
   | { readonly how: 'place'; readonly tree: number }
   | { readonly how: 'chown'; readonly uid: number; readonly gid: number }
 
+/** The word after `pen` that starts the mode which carries out orders: see mount-inside.ts. */
+export const MOUNT_MODE = '__mount'
+
+/** Written by pen itself, over a pipe that only pen has. */
+export interface MountOrders {
+  /** The path of an empty file without permissions in the sandbox. */
+  readonly emptyFile: string
+  readonly orders: readonly MountOrder[]
+  /** The number of detached mounts that were passed. */
+  readonly trees: number
+  /** Carried out after `orders`. */
+  readonly programs?: ProgramOrder
+}
+
+export interface MountAnswer {
+  readonly results: readonly HoldResult[]
+  readonly programs?: ProgramAnswer
+}
+
 /** The sandbox that orders apply to. */
 export interface Sandbox {
   /** Its root directory. */
@@ -39,8 +68,6 @@ export interface Sandbox {
   /** Detached mounts for `place`. */
   readonly trees: readonly number[]
 }
-
-const READ_ONLY = RDONLY | NOSUID_NODEV
 
 export function carryOutOrder(order: MountOrder, sandbox: Sandbox): HoldResult {
   try {

@@ -5,6 +5,8 @@
  */
 import { lstatSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
+import { readOfProcess } from '../../base/kernel/kernel-file.ts'
+import { parseMounts } from '../../base/mount-table.ts'
 import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/files/path.ts'
 
@@ -50,3 +52,9 @@ const notMounted = (at: string, path: string, why: string): PenError =>
     at: path,
     hint: 'make it yourself, or choose another path in "mounts"',
   })
+
+/** The mount points of a process's namespace. Undefined when the process is gone. */
+export function mountPointsOf(pid: number): string[] | undefined {
+  const table = readOfProcess(pid, 'mountinfo', 'utf8')
+  return table === undefined ? undefined : parseMounts(table).map(({ point }) => point)
+}

@@ -15,8 +15,6 @@ const WIRING: Wiring = {
   source: path => `/staged${path}`,
   etc: '/cache/etc',
   emptyFile: '/cache/nothing',
-  seccompFd: 4,
-  statusFd: 6,
   blockFd: 8,
   hasDoor: false,
   isFirst: false,

@@ -2,6 +2,7 @@
 import { PenError } from '../../base/error.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { type EtcStep, isEtcStep } from './etc-view.ts'
+import { FD } from './guard.ts'
 
 export interface Wiring {
   /** The path at which bubblewrap finds a host path: the path itself, or its staged copy. */
@@ -10,8 +11,6 @@ export interface Wiring {
   readonly etc: string
   /** An empty file without permissions. */
   readonly emptyFile: string
-  readonly seccompFd: number
-  readonly statusFd: number
   /** Bubblewrap waits on this descriptor before it starts the command. */
   readonly blockFd: number
   /** True when bubblewrap starts in a network namespace that has a door. */
@@ -29,7 +28,7 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
   const args = [
     // The filter comes first. If pen is killed while it writes the list, bubblewrap may read only the beginning.
     '--seccomp',
-    String(wiring.seccompFd),
+    String(FD.seccomp),
     ...namespaces(plan, wiring),
     '--clearenv',
     ...plan.env.flatMap(({ name, value }) => ['--setenv', name, value]),
@@ -37,7 +36,7 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
     '--chdir',
     plan.cwd,
     '--json-status-fd',
-    String(wiring.statusFd),
+    String(FD.status),
     '--block-fd',
     String(wiring.blockFd),
   ]

@@ -7,24 +7,19 @@ import { dirname } from '../../base/posix-path.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { requireMountPoints } from '../mounts/mount-points.ts'
-import { bwrapArguments } from './bwrap-arguments.ts'
+import { bwrapArguments, type Wiring } from './bwrap-arguments.ts'
 import { type BindStep, etcView, isEtcStep } from './etc-view.ts'
-import { FD } from './guard.ts'
 import { openPinned } from './pinned.ts'
 import type { Staging } from './staging.ts'
 
 export { seccompFilter } from '../seccomp/filter.ts'
 export { showInside } from './inside-view.ts'
 
-export interface ArgumentOptions {
+interface ArgumentOptions extends Omit<Wiring, 'source' | 'etc' | 'emptyFile'> {
   /** Only for root. It is left when everything is mounted. */
   readonly staging: Staging | undefined
   readonly cacheDir: string
   readonly env: Plan['env']
-  readonly blockFd: number
-  readonly hasDoor: boolean
-  readonly isFirst: boolean
-  readonly descriptor: (path: string) => number | undefined
 }
 
 /** Prepares the mount sources, and returns the arguments of bubblewrap. */
@@ -45,17 +40,7 @@ export function prepareArguments(
   const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, empty])
   staging?.leave()
   const source = (path: string): string => staged?.(path) ?? path
-  return bwrapArguments(
-    { ...plan, env },
-    {
-      ...wiring,
-      source,
-      etc: source(etc),
-      emptyFile: source(empty),
-      seccompFd: FD.seccomp,
-      statusFd: FD.status,
-    },
-  )
+  return bwrapArguments({ ...plan, env }, { ...wiring, source, etc: source(etc), emptyFile: source(empty) })
 }
 
 function makeEmptyFile(cacheDir: string): string {

@@ -6,16 +6,13 @@
  * nothing else: the supervisor treats every report of the exec daemon as hostile.
  */
 import { closeSync, openSync } from 'node:fs'
-import { pipe } from '../../base/kernel/descriptor.ts'
-import { socketPair } from '../../base/kernel/socket.ts'
 import { readProgramHead } from '../../base/program-head.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { FILE_MODE } from '../../protocol/file-order.ts'
 import { DAEMON_MODE, PEN_INSIDE, PEN_ITSELF } from '../../protocol/guest-paths.ts'
-import type { ExecOrder, Execution, Running, StartOptions } from '../backend.ts'
-import { DaemonLink } from '../daemon-link.ts'
-import { adoptDaemonSocket } from '../daemon-socket.ts'
+import type { ExecOrder, Running, StartOptions } from '../backend.ts'
+import { linkToOwnDaemon } from '../daemon-link.ts'
 
 export interface ProcessDaemon {
   /** Passed to the guard, in this order. */
@@ -31,9 +28,6 @@ export interface ProcessDaemon {
   readonly commands: Required<Pick<Running, 'exec' | 'ready' | 'signal'>>
 }
 
-/** Enough for error messages of bubblewrap and the exec daemon. Any further output is dropped. */
-const MAX_OUTPUT = 16 * 1024
-
 /** pen's binary, which the exec daemon starts for a command, and its loader. */
 function ownExecutables(): string[] {
   const head = readProgramHead(process.execPath)
@@ -43,44 +37,29 @@ function ownExecutables(): string[] {
 export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
   const program = openSync(process.execPath, 'r')
   const devNull = openSync('/dev/null', 'r+')
-  const [ours, theirs] = socketPair()
-  const [errors, errorWriter] = pipe()
-  const copies = [theirs, errorWriter, devNull]
+  const { link, fds } = linkToOwnDaemon({
+    env: plan.env.map(({ name, value }) => ({ name, value })),
+    ...(plan.listedExec && { executable: [...plan.executable, ...ownExecutables()] }),
+  })
+  const copies = [fds.socket, fds.errors, devNull]
   const closeCopies = (): void => {
     for (const fd of copies.splice(0)) closeSync(fd)
   }
   undo.push('the exec daemon', () => {
+    link.close()
     closeCopies()
     closeSync(program)
   })
-  void relayOutput(errors)
-  const link = new DaemonLink(adoptDaemonSocket(ours), {
-    user: undefined,
-    userDirectories: [],
-    env: plan.env.map(({ name, value }) => ({ name, value })),
-    seccomp: undefined,
-    emptyBounding: false,
-    ...(plan.listedExec && { executable: [...plan.executable, ...ownExecutables()] }),
-  })
-  undo.push('the exec daemon’s socket', () => link.close())
-  const running = new Set<Execution>()
   return {
-    fds: [program, theirs],
+    fds: [program, fds.socket],
     argv: first => [`/proc/self/fd/${first}`, DAEMON_MODE, `fd:${first + 1}`],
     env: plan.env.filter(({ name }) => name === 'AGENT_IN_SANDBOX'),
-    stdio: [devNull, devNull, errorWriter],
+    stdio: [devNull, devNull, fds.errors],
     closeCopies,
     commands: {
       ready: link.ready,
-      exec: (order, output) => {
-        const execution = link.exec(withOwnPath(order), output)
-        running.add(execution)
-        void execution.ended.finally(() => running.delete(execution)).catch(() => undefined)
-        return execution
-      },
-      signal: name => {
-        for (const execution of running) execution.signal(name)
-      },
+      exec: (order, output) => link.exec(withOwnPath(order), output),
+      signal: name => link.signal(name),
     },
   }
 }
@@ -90,19 +69,3 @@ const withOwnPath = (order: ExecOrder): ExecOrder =>
   order.argv[0] === PEN_INSIDE && order.argv[1] === FILE_MODE
     ? { ...order, argv: [PEN_ITSELF, ...order.argv.slice(1)] }
     : order
-
-/**
- * Copies output to the supervisor's log. It comes from inside, so it is hostile: it is bounded, and never printed as it
- * is.
- */
-export async function relayOutput(fd: number): Promise<void> {
-  let left = MAX_OUTPUT
-  try {
-    for await (const bytes of Bun.file(fd).stream() as AsyncIterable<Uint8Array>) {
-      if (left > 0) process.stderr.write(Buffer.from(bytes.subarray(0, left)))
-      left -= bytes.length
-    }
-  } catch {
-    // The sandbox has ended.
-  }
-}

@@ -3,21 +3,11 @@
  * supervisor can put a socket at any time. It also shows pen itself, the client for that socket. It is made while the
  * guard starts, on another core.
  */
-import {
-  chmodSync,
-  mkdirSync,
-  readdirSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { isAlive } from '../../base/kernel/processes.ts'
+import { chmodSync, mkdirSync, rmdirSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { ownProgram } from '../../base/own-program.ts'
 import { basename, dirname } from '../../base/posix-path.ts'
 import type { UndoStack } from '../../base/undo.ts'
-import { cgroupName, ownerOf } from '../../limits/cgroup-name.ts'
+import { cgroupName, namesOfDead } from '../../limits/cgroup-name.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
 import { INSIDE, PEN_INSIDE } from '../../protocol/guest-paths.ts'
@@ -38,7 +28,7 @@ export function showInside(
   const dir = `${all}/${cgroupName(sandbox.run)}`
   // Another uid inside may pass the directory itself. Its parent is closed to all other users.
   mkdirSync(all, { recursive: true, mode: 0o700 })
-  sweep(all)
+  for (const name of namesOfDead(all)) rmSync(`${all}/${name}`, { recursive: true, force: true })
   mkdirSync(dir)
   chmodSync(dir, 0o755)
   const program = programToShow(plan, sandbox.stateDir)
@@ -79,13 +69,5 @@ function remove(dir: string, stands: readonly string[]): void {
     rmdirSync(dir)
   } catch {
     rmSync(dir, { recursive: true, force: true })
-  }
-}
-
-/** Removes directories that killed pens left. */
-function sweep(all: string): void {
-  for (const name of readdirSync(all)) {
-    const owner = ownerOf(name)
-    if (owner !== undefined && !isAlive(owner)) rmSync(`${all}/${name}`, { recursive: true, force: true })
   }
 }

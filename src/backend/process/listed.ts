@@ -6,13 +6,14 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { pipe } from '../../base/kernel/descriptor.ts'
-import { readOfProcess } from '../../base/kernel/kernel-file.ts'
-import { unescapeMountField } from '../../base/mount-table.ts'
+import { startTimeOf } from '../../base/kernel/processes.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { LISTED_MODE, type ListedOrder, READY } from '../../protocol/listed-order.ts'
+import { ANY_FILE } from '../mounts/file-identity.ts'
 import { NamespaceMounts } from '../mounts/live-mounts.ts'
+import { mountPointsOf } from '../mounts/mount-points.ts'
 
 export interface Listed {
   /** Passed to the guard, in this order. */
@@ -53,16 +54,17 @@ export async function makeNoexec(steps: readonly Step[], initPid: number): Promi
   const mounts = new NamespaceMounts(() => initPid)
   try {
     if (!(await untilReady(mounts, initPid))) return
-    const table = readOfProcess(initPid, 'mountinfo')
-    if (table === undefined) return
-    const places = mountPoints(table).filter(path => !holdsPrograms(steps, path))
-    const results = await mounts.makeNoexec(places)
-    const failed = places.flatMap((path, i) => (results[i] === 'held' ? [] : [{ path, result: results[i] }]))
-    const [first] = failed
-    if (first === undefined) return
-    const why = typeof first.result === 'object' ? first.result.failed : (first.result ?? 'no answer')
+    // Every mount of the sandbox except its root, which is read-only and holds only directories and links.
+    const places = [...new Set(mountPointsOf(initPid))].filter(
+      path => path !== '/' && !holdsPrograms(steps, path),
+    )
+    const results = await mounts.carryOut(places.map(path => ({ ...ANY_FILE, how: 'noexec', path })))
+    const failed = results.findIndex(result => result !== 'held')
+    if (failed < 0) return
+    const result = results[failed]
+    const why = typeof result === 'object' ? result.failed : result
     throw new PenError('BACKEND', {
-      what: `${first.path} could not be made noexec (${why}), which tools.exec "listed" needs`,
+      what: `${places[failed]} could not be made noexec (${why}), which tools.exec "listed" needs`,
       hint: 'set tools.exec to "any", or report this with `pen version --json`',
     })
   } finally {
@@ -76,20 +78,10 @@ const TIMEOUT_MS = 10_000
 async function untilReady(mounts: NamespaceMounts, initPid: number): Promise<boolean> {
   for (const began = performance.now(); performance.now() - began < TIMEOUT_MS; await Bun.sleep(1)) {
     if (mounts.ready()) return true
-    if (!isAlive(initPid)) return false
+    if (startTimeOf(initPid) === undefined) return false
   }
   throw new PenError('BACKEND', { what: 'bubblewrap did not finish the file tree in time' })
 }
-
-const isAlive = (pid: number): boolean => !/^State:\s+[ZX]/m.test(readOfProcess(pid, 'status') ?? 'State:\tX')
-
-/** Every mount of the sandbox except its root, which is read-only and holds only directories and links. */
-function mountPoints(table: string): string[] {
-  const paths = table.split('\n').flatMap(line => line.split(' ')[4] ?? [])
-  return [...new Set(paths.map(plainPath))].filter(path => path !== '/')
-}
-
-const plainPath = (bytes: string): string => Buffer.from(unescapeMountField(bytes), 'latin1').toString()
 
 /** True for a read-only system directory outside `/etc`. The step that shows the path decides. */
 export function holdsPrograms(steps: readonly Step[], path: string): boolean {

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { O_PATH } from '../../base/kernel/file.ts'
+import { O_PATH } from '../../base/kernel/descriptor.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'

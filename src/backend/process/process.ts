@@ -1,16 +1,17 @@
 /** The process backend: a guard starts bubblewrap, which confines the command by namespaces, mounts and seccomp. */
 import { closeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
+import { findTool, missingTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
 import { signal } from '../../base/kernel/end-processes.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
-import { missingTool } from '../../base/missing-tool.ts'
+import { landlockAbi } from '../../base/kernel/kernel-facts.ts'
 import { UndoStack } from '../../base/undo.ts'
+import { probeLimits } from '../../limits/probe.ts'
+import type { Capabilities } from '../../plan/gaps.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../backend.ts'
 import { prepareMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
 import { type BwrapInputs, fillMemoryFile, type GuestModules, openInputs } from './bwrap-inputs.ts'
-import { capabilities } from './capabilities.ts'
 import { avoidOwnProcessor } from './cpu-placement.ts'
 import { blockFd, FD, type Guard, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
@@ -25,6 +26,29 @@ export const processBackend: Backend = {
   warm: () => (isHostRoot() ? prepareMapping() : undefined),
   probe: async () => capabilities(),
   start,
+}
+
+/** What bubblewrap can do on this machine. */
+function capabilities(): Capabilities {
+  return {
+    backend: 'process',
+    isolation: 'process',
+    kernelFiles: true,
+    networkNamespace: true,
+    gateway: true,
+    bridge: false,
+    seccomp: true,
+    // Evaluated only when a policy needs it. The guest program is pen's own binary, so a pen that runs from source has
+    // none.
+    get listedExec() {
+      return import.meta.path.startsWith('/$bunfs/') && landlockAbi() > 0
+    },
+    images: false,
+    mapsUser: true,
+    daemonUser: false,
+    ports: true,
+    limits: probeLimits(),
+  }
 }
 
 const arch = process.arch === 'arm64' ? 'arm64' : 'x64'

@@ -5,20 +5,17 @@
  *
  * The mounts are in a mount namespace of this run. No other process sees them, and they end with the last process.
  */
-import { closeSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { O_PATH } from '../../base/kernel/descriptor.ts'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import { type Identity, IdMapping } from '../mounts/id-mapping.ts'
+import { attach, cloneTree, mountScratch, NOSUID_NODEV } from '../mounts/mount-calls.ts'
 
+const { O_NOFOLLOW } = constants
 const CLONE_NEWNS = 0x20000
 const CLONE_FS = 0x200
 const MS_REC_PRIVATE = 0x4000 | 0x40000
-const AT_FDCWD = -100
-const AT_EMPTY_PATH = 0x1000
-const AT_RECURSIVE = 0x8000
-const AT_SYMLINK_NOFOLLOW = 0x100
-const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
-const MOVE_MOUNT_F_EMPTY_PATH = 4
 
 const ROOT: Identity = { uid: 0, gid: 0 }
 
@@ -53,12 +50,8 @@ export class Staging {
    * as owned by that uid.
    */
   stage(source: string | number, kind: 'file' | 'directory', map: boolean): string {
-    const tree = systemCall(
-      'open_tree',
-      typeof source === 'string' ? AT_FDCWD : source,
-      cString(typeof source === 'string' ? source : ''),
-      OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH,
-    )
+    const tree =
+      typeof source === 'number' ? cloneTree(source) : withOpened(source, O_NOFOLLOW, fd => cloneTree(fd))
     const at = `${this.#stage}/${this.#staged.length}`
     this.#staged.push({ tree, at, kind })
     if (map) this.#mapping.apply(tree, String(source))
@@ -67,18 +60,11 @@ export class Staging {
 
   /** Mounts everything that was staged. The stage directory is covered only now, because a project may be below it. */
   show(): void {
-    systemCall(
-      'mount',
-      cString('pen'),
-      cString(this.#stage),
-      cString('tmpfs'),
-      6,
-      cString('mode=755,size=64k'),
-    )
+    withOpened(this.#stage, 0, fd => mountScratch(fd, 'mode=755,size=64k', NOSUID_NODEV))
     for (const { tree, at, kind } of this.#staged) {
       if (kind === 'directory') mkdirSync(at)
       else writeFileSync(at, '')
-      systemCall('move_mount', tree, cString(''), AT_FDCWD, cString(at), MOVE_MOUNT_F_EMPTY_PATH)
+      withOpened(at, O_NOFOLLOW, fd => attach(tree, fd))
     }
   }
 
@@ -94,5 +80,14 @@ export class Staging {
     closeSync(this.#home)
     process.chdir(this.#cwd)
     this.#mapping.end()
+  }
+}
+
+function withOpened<T>(path: string, flags: number, act: (fd: number) => T): T {
+  const fd = openSync(path, O_PATH | flags)
+  try {
+    return act(fd)
+  } finally {
+    closeSync(fd)
   }
 }

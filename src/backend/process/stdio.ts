@@ -4,10 +4,10 @@
  * host reads or writes these, and the sandbox gets one end of a pipe.
  */
 import { closeSync, fchownSync, fstatSync, readlinkSync, type Stats } from 'node:fs'
-import { findTool } from '../../base/find-tool.ts'
+import { findTool, missingTool } from '../../base/find-tool.ts'
 import { pipe } from '../../base/kernel/descriptor.ts'
+import { AF, SOCK, SOL, socketOption } from '../../base/kernel/socket.ts'
 import { systemCall } from '../../base/kernel/system-call.ts'
-import { missingTool } from '../../base/missing-tool.ts'
 import { refuseDirectory } from '../../base/refuse-directory.ts'
 import { startProgram } from '../../base/start-program.ts'
 import type { StartOptions } from '../backend.ts'
@@ -92,31 +92,22 @@ function statOf(fd: number): Stats | undefined {
   }
 }
 
-const SOL_SOCKET = 1
 const SO = { type: 3, domain: 39 }
-const AF_UNIX = 1
-const SOCK_STREAM = 1
 
 /**
  * A socket keeps the network namespace in which it was made. A TCP or datagram socket can be disconnected and connected
  * to any address that the host reaches. A connected Unix stream, which many programs use for stdio, cannot.
  */
 function staysConnected(fd: number): boolean {
-  const option = (name: number): number => {
-    const value = new Int32Array(1)
-    systemCall('getsockopt', fd, SOL_SOCKET, name, bytesOf(value), bytesOf(Int32Array.of(4)))
-    return value[0] ?? 0
-  }
+  const option = (name: number): number => socketOption(fd, SOL.socket, name)
   try {
-    if (option(SO.domain) !== AF_UNIX || option(SO.type) !== SOCK_STREAM) return false
-    systemCall('getpeername', fd, new Uint8Array(128), bytesOf(Int32Array.of(128)))
+    if (option(SO.domain) !== AF.unix || option(SO.type) !== SOCK.stream) return false
+    systemCall('getpeername', fd, new Uint8Array(128), Int32Array.of(128))
     return true
   } catch {
     return false // not connected
   }
 }
-
-const bytesOf = (words: Int32Array): Uint8Array => new Uint8Array(words.buffer)
 
 /** True for an unnamed pipe. A named pipe is a file of the host, whose owner pen must not change. */
 const isPipe = (fd: number): boolean => readlinkSync(`/proc/self/fd/${fd}`).startsWith('pipe:')

@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { O_PATH } from '../../base/kernel/file.ts'
+import { O_PATH } from '../../base/kernel/descriptor.ts'
 import { viewTools } from '../../plan/tools.ts'
 import type { Policy } from '../../policy/policy.ts'
 import { follow } from './follow.ts'

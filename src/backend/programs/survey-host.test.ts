@@ -43,9 +43,7 @@ program('kit/bin/dash')
 link('kit/bin/sh', 'dash')
 linkSync(join(root, 'kit/bin/dash'), join(root, 'kit/bin/innocent'))
 
-const system: SystemEntry[] = [
-  { kind: 'tree', path: join(root, 'kit') as never, real: join(root, 'kit') as never },
-]
+const system: SystemEntry[] = [{ kind: 'tree', path: join(root, 'kit') as never }]
 const survey = (tools: object) => surveyHostTools(policyOf({ tools }), system, [join(root, 'kit/bin')])
 const find = (name: string) => survey({ allow: [name] }).found.find(tool => tool.name === name)
 
@@ -65,7 +63,7 @@ describe('a survey of tools', () => {
     const crowd = join(root, 'crowd')
     for (let i = 0; i < 450; i++) mkdirSync(join(crowd, `v${i}`), { recursive: true })
     program('crowd/v7/bin/hidden')
-    const system: SystemEntry[] = [{ kind: 'tree', path: crowd as never, real: crowd as never }]
+    const system: SystemEntry[] = [{ kind: 'tree', path: crowd as never }]
     const { directories } = surveyHostTools(policyOf({ tools: { allow: [] } }), system, [])
     expect(directories).toEqual([join(crowd, 'v7/bin')])
   })

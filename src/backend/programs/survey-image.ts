@@ -47,7 +47,7 @@ function topOf(files: ProgramFiles): SystemEntry[] {
     const status = files.look(path)
     const holdsPrograms =
       status?.kind === 'directory' || (status?.kind === 'file' && (status.mode & 0o111) !== 0)
-    return holdsPrograms && name !== 'etc' ? [{ kind: 'tree', path, real: path }] : []
+    return holdsPrograms && name !== 'etc' ? [{ kind: 'tree', path }] : []
   })
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import { runFilter } from '../../../test/bpf-model.ts'
 import { assemble, type Step } from './bpf.ts'
-import { runFilter } from './bpf-model.ts'
 
 const run = (steps: readonly Step[], nr: number, args: readonly (number | bigint)[] = []) =>
   runFilter(assemble(steps), { nr, arch: 1, args })

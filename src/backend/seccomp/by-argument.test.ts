@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { answer } from './bpf-model.ts'
+import { answer } from '../../../test/bpf-model.ts'
 import type { Answer } from './rules.ts'
 import type { SeccompArch } from './syscalls.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { answer, answerTo } from './bpf-model.ts'
+import { answer, answerTo } from '../../../test/bpf-model.ts'
 import { compileFilter } from './compile.ts'
 import { seccompFilter } from './filter.ts'
 import { type Answer, type FilterOptions, rulesFor, type Test } from './rules.ts'

@@ -1,21 +1,31 @@
 /**
  * A soft sandbox that stays. Every request of a client goes through the gate. The gate itself opens files, and the exec
  * daemon starts a program if the policy lists it. pen cannot tell who asks, so every request is judged as the agent's.
+ *
+ * A supervise process is the parent of the exec daemon, and kills everything below when the exec daemon or pen ends. The
+ * exec daemon has the same user as its commands, which can kill it, and so the sandbox. pen treats its reports as
+ * hostile.
  */
-import type { AuditSink } from '../../audit/event.ts'
+import { closeSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import { ownProgram } from '../../base/own-program.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Policy } from '../../policy/policy.ts'
 import { FILE_MODE, readFileOrder } from '../../protocol/file-order.ts'
-import { PEN_INSIDE } from '../../protocol/guest-paths.ts'
+import { DAEMON_MODE, PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { ExecOrder, ExecOutput, Execution, Running, StartOptions } from '../backend.ts'
+import { linkToOwnDaemon } from '../daemon-link.ts'
 import { FileCall } from './file-call.ts'
 import { limitsOf } from './gate/exec.ts'
 import { ActionFailed, Gate, Refused } from './gate/gate.ts'
+import { startSupervised } from './gate/supervised.ts'
 import type { PrivateDirectories } from './private-directories.ts'
-import { type SoftDaemon, startSoftDaemon } from './soft-daemon.ts'
 
 /** Room for other processes of the user, who may start some while the sandbox runs for hours. */
 const OTHER_PROCESSES = 2048
+
+/** Starts a command below the exec daemon. */
+export type Exec = NonNullable<Running['exec']>
 
 export async function startExecDaemon(
   plan: Plan,
@@ -23,41 +33,64 @@ export async function startExecDaemon(
   places: PrivateDirectories,
   env: Readonly<Record<string, string>>,
 ): Promise<Running> {
-  const daemon = await startSoftDaemon({
+  const { link, fds } = linkToOwnDaemon({
+    env: Object.entries(env).map(([name, value]) => ({ name, value })),
+  })
+  const supervised = startSupervised({
+    stdio: [fds.socket, 'ignore', fds.errors],
     identity: plan.runAs === 'self' ? undefined : plan.runAs,
-    wrap: placement.wrap,
-    env: placement.env,
-    joinFds: placement.joinFds,
-    variables: env,
+    placement,
+  })
+  for (const fd of [fds.socket, fds.errors]) closeSync(fd)
+  const [file, ...rest] = ownProgram()
+  supervised.begin({
+    file,
+    argv: [file, ...rest, DAEMON_MODE, 'bare:0'],
+    cwd: '/',
+    env: { AGENT_IN_SANDBOX: '1' },
     limits: limitsOf(rules.policy, plan.runAs, plan.limits.wall, OTHER_PROCESSES),
   })
-  const gate = Promise.withResolvers<Gate>()
-  // `ready` reports the failure.
-  gate.promise.catch(() => undefined)
-  let opened: Gate | undefined
-  const open = async (audit: AuditSink): Promise<Gate> => {
-    const { world, grants } = rules
-    const granted = await grants(audit)
-    opened = new Gate({ policy: () => rules.policy, audit, world, grants: granted, env, runAs: plan.runAs })
-    return opened
+  const kill = (): void => {
+    link.close()
+    supervised.kill()
   }
+  const pid = await supervised.started
+  if (pid === undefined) {
+    kill()
+    throw new PenError('BACKEND', {
+      what: 'the exec daemon of the soft sandbox could not be started',
+      hint: 'check that the owner of the project may run pen itself',
+    })
+  }
+  let gate: Gate | undefined
+  const exec: Exec = (order, output) => withOrphans(link.exec(order, output))
   return {
     sharesHost: true,
     judges: true,
-    begin: audit => void open(audit).then(gate.resolve, gate.reject),
-    ready: Promise.all([daemon.ready, gate.promise]).then(() => undefined),
+    begin: audit => {
+      const { policy, world, grants } = rules
+      gate = new Gate({ policy: () => policy, audit, world, grants: grants(audit), env, runAs: plan.runAs })
+    },
+    ready: link.ready,
     exec: (order, output) =>
-      opened === undefined
-        ? notStarted('EAGAIN')
-        : perform(opened, daemon, named(order, rules.policy), output),
-    ended: daemon.ended.then(() => {
+      gate === undefined ? notStarted('EAGAIN') : perform(gate, exec, named(order, rules.policy), output),
+    ended: supervised.ended.then(() => {
+      link.close()
       places.remove()
       return { kind: 'killed' as const }
     }),
-    initPid: () => daemon.pid,
-    kill: daemon.kill,
-    signal: daemon.signal,
+    initPid: () => pid,
+    kill,
+    signal: name => link.signal(name),
   }
+}
+
+/** A command's end also ends the processes that it left behind. Nothing else contains them here. */
+function withOrphans(execution: Execution): Execution {
+  void execution.ended.then(({ kind }) => {
+    if (kind === 'exit' || kind === 'signal') execution.kill()
+  })
+  return execution
 }
 
 /** Without a command it is a shell: bash, unless only sh is listed. */
@@ -67,14 +100,14 @@ function named(order: ExecOrder, { tools }: Policy): ExecOrder {
   return { ...order, argv: [lacksBash ? 'sh' : 'bash'] }
 }
 
-function perform(gate: Gate, daemon: SoftDaemon, order: ExecOrder, output: ExecOutput): Execution {
+function perform(gate: Gate, exec: Exec, order: ExecOrder, output: ExecOutput): Execution {
   const [program, mode, words = ''] = order.argv
   if (program === PEN_INSIDE && mode === FILE_MODE && order.argv.length === 3)
-    return new FileCall(gate, daemon, readFileOrder(words), output)
+    return new FileCall(gate, exec, readFileOrder(words), output)
   try {
     const env = Object.fromEntries(order.env.map(({ name, value }) => [name, value]))
     const admitted = gate.exec(order.argv, { cwd: order.cwd, env })
-    return daemon.exec(
+    return exec(
       {
         ...order,
         argv: admitted.argv,

@@ -14,8 +14,8 @@ import {
   writeFileOrder,
 } from '../../protocol/file-order.ts'
 import type { ExecEnding, ExecOutput, Execution } from '../backend.ts'
+import type { Exec } from './exec-daemon.ts'
 import { ActionFailed, type Gate, Refused } from './gate/gate.ts'
-import type { SoftDaemon } from './soft-daemon.ts'
 
 const DONE: ExecEnding = { kind: 'exit', code: 0 }
 const FAILED: ExecEnding = { kind: 'exit', code: 1 }
@@ -26,7 +26,7 @@ const PIECE = 64 * 1024
 export class FileCall implements Execution {
   readonly ended: Promise<ExecEnding>
   readonly #gate: Gate
-  readonly #daemon: SoftDaemon
+  readonly #exec: Exec
   readonly #output: ExecOutput
   readonly #input: Uint8Array[] = []
   readonly #whole = Promise.withResolvers<void>()
@@ -34,9 +34,9 @@ export class FileCall implements Execution {
   #searching: Execution | undefined
   #isKilled: boolean = false
 
-  constructor(gate: Gate, daemon: SoftDaemon, order: FileOrder, output: ExecOutput) {
+  constructor(gate: Gate, exec: Exec, order: FileOrder, output: ExecOutput) {
     this.#gate = gate
-    this.#daemon = daemon
+    this.#exec = exec
     this.#output = output
     this.ended = this.#perform(order)
   }
@@ -118,7 +118,7 @@ export class FileCall implements Execution {
     // Throws when the path itself may not be read.
     let next = found.next()
     const words = writeFileOrder({ op: 'match', pattern, ignoreCase, name, most })
-    const searching = this.#daemon.exec(
+    const searching = this.#exec(
       { argv: [...ownProgram(), FILE_MODE, words], cwd: '/', env: [], terminal: undefined },
       (stream, bytes) => (stream === 'stdout' ? this.#output(stream, bytes) : undefined),
     )

@@ -4,13 +4,15 @@
  * not confine it, and every gap is named.
  */
 import type { AuditSink } from '../../audit/event.ts'
-import { shortCommand } from '../../audit/gate-event.ts'
+import { shortCommand } from '../../audit/line.ts'
 import { PenError } from '../../base/error.ts'
+import { enforcementOf, limitSupport } from '../../limits/probe.ts'
+import type { Capabilities } from '../../plan/gaps.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, Running, StartOptions } from '../backend.ts'
-import { capabilities } from './capabilities.ts'
+import { crossStdio } from '../process/stdio.ts'
+import { startExecDaemon } from './exec-daemon.ts'
 import { allowProgram, exitCodeOf, limitsOf } from './gate/exec.ts'
-import { trackOrphans } from './gate/orphans.ts'
 import { startSupervised } from './gate/supervised.ts'
 import { makePrivateDirectories, type PrivateDirectories } from './private-directories.ts'
 
@@ -20,6 +22,29 @@ export const softBackend: Backend = {
   probe: async () => capabilities(),
   start,
 }
+
+/** What pen can do without kernel isolation: judge requests, and watch the processes that it started. */
+const capabilities = (): Capabilities => ({
+  backend: 'soft',
+  isolation: 'soft',
+  kernelFiles: false,
+  networkNamespace: false,
+  gateway: true,
+  bridge: false,
+  seccomp: false,
+  listedExec: false,
+  images: false,
+  mapsUser: false,
+  daemonUser: false,
+  ports: false,
+  limits: limits(),
+})
+
+/** Linux only: processes are found in `/proc`, and cgroups may exist without namespaces. */
+const limits = (): Capabilities['limits'] =>
+  process.platform === 'linux'
+    ? enforcementOf(limitSupport().held)
+    : enforcementOf(new Set(), { watched: 'none' })
 
 async function start(plan: Plan, options: StartOptions): Promise<Running> {
   const identity = plan.runAs === 'self' ? undefined : plan.runAs
@@ -35,41 +60,29 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     TMPDIR: places.scratch,
   }
   try {
-    if (options.execDaemon)
-      return await (await import('./exec-daemon.ts')).startExecDaemon(plan, options, places, env)
-    return await supervise(plan, options, identity, places, env)
+    if (options.execDaemon) return await startExecDaemon(plan, options, places, env)
+    return supervise(plan, options, identity, places, env)
   } catch (error) {
     places.remove()
     throw error
   }
 }
 
-async function supervise(
+function supervise(
   plan: Plan,
   options: StartOptions,
   identity: { readonly uid: number; readonly gid: number } | undefined,
   places: PrivateDirectories,
   env: Record<string, string>,
-): Promise<Running> {
+): Running {
   const { placement, rules } = options
-  const crossing =
-    process.platform === 'linux'
-      ? (await import('../process/stdio.ts')).crossStdio(options.stdio, identity)
-      : undefined
-  const endOrphans = trackOrphans()
-  const supervised = startSupervised({
-    stdio: crossing?.stdio ?? options.stdio,
-    identity,
-    wrap: placement.wrap,
-    env: placement.env,
-    joinFds: placement.joinFds,
-  })
+  const crossing = process.platform === 'linux' ? crossStdio(options.stdio, identity) : undefined
+  const supervised = startSupervised({ stdio: crossing?.stdio ?? options.stdio, identity, placement })
   crossing?.closeCopies()
   const began = performance.now()
   let record: AuditSink['record'] | undefined
   let killed = false
-  const ended = supervised.ended.then(async ({ ending, survivors: seen }): Promise<Ending> => {
-    const survivors = Math.max(seen, await endOrphans())
+  const ended = supervised.ended.then(async ({ ending, survivors }): Promise<Ending> => {
     await crossing?.drained()
     places.remove()
     const exitCode = killed ? 128 + 9 : exitCodeOf(ending)

@@ -4,7 +4,7 @@
  */
 import { accessSync, type BigIntStats, chmodSync, closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
-import { O_PATH } from '../kernel/file.ts'
+import { O_PATH } from '../kernel/descriptor.ts'
 import { absent, lookAt } from './look-at.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants

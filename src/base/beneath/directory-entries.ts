@@ -3,7 +3,7 @@
  * sandbox may have filled it.
  */
 import { closeSync, constants, openSync } from 'node:fs'
-import { getdents } from '../kernel/file.ts'
+import { systemCall } from '../kernel/system-call.ts'
 
 const { O_RDONLY, O_DIRECTORY } = constants
 const BUFFER = 32 * 1024
@@ -26,7 +26,7 @@ export function* directoryEntries(dir: number): Generator<DirectoryEntry, void, 
   const fd = openSync(`/proc/self/fd/${dir}`, O_RDONLY | O_DIRECTORY)
   try {
     const buffer = Buffer.allocUnsafeSlow(BUFFER)
-    const next = () => getdents(fd, buffer)
+    const next = () => systemCall('getdents64', fd, buffer, buffer.length)
     for (let filled = next(); filled > 0; filled = next())
       for (let at = 0; at < filled; at += buffer.readUInt16LE(at + LENGTH)) {
         const name = buffer.subarray(at + NAME, buffer.indexOf(0, at + NAME))

@@ -5,7 +5,8 @@
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
-import { O_PATH, openat2 } from '../kernel/file.ts'
+import { O_CLOEXEC, O_PATH } from '../kernel/descriptor.ts'
+import { cString, systemCall } from '../kernel/system-call.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants
 const NO_XDEV = 0x01
@@ -37,6 +38,12 @@ export function openBeneath(root: number, names: readonly string[], mounts: Moun
     }
   }
   return walkBeneath(root, names, mounts)
+}
+
+function openat2(dir: number, path: string, flags: number, resolve: number): number {
+  // struct open_how { u64 flags, mode, resolve }
+  const how = new BigUint64Array([BigInt(flags | O_CLOEXEC), 0n, BigInt(resolve)])
+  return systemCall('openat2', dir, cString(path), how, how.byteLength)
 }
 
 /** The same for a kernel, or a seccomp filter around pen, that does not have the call. */
@@ -135,9 +142,10 @@ function describe(fd: number, parent: number): Found {
   }
 }
 
-export function identityOf(fd: number): { readonly dev: bigint; readonly ino: bigint } {
-  const { dev, ino } = fstatSync(fd, { bigint: true })
-  return { dev, ino }
+/** Whether the descriptor is open at exactly this file or directory. */
+export function isAt(fd: number, { dev, ino }: { readonly dev: bigint; readonly ino: bigint }): boolean {
+  const found = fstatSync(fd, { bigint: true })
+  return found.dev === dev && found.ino === ino
 }
 
 const mountOf = (fd: number): string | undefined =>

@@ -15,7 +15,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { errnoOf } from '../error.ts'
-import { O_PATH } from '../kernel/file.ts'
+import { O_PATH } from '../kernel/descriptor.ts'
 import { at, itself, openForRemoval } from './beneath.ts'
 import { directoryEntries } from './directory-entries.ts'
 import { lookAt } from './look-at.ts'

@@ -1,9 +1,12 @@
-/** Makes, copies, polls and closes descriptors. All are close-on-exec. */
+/** Makes, names, copies, polls and closes descriptors. All are close-on-exec. */
 import { PenError } from '../error.ts'
 import { cString, succeeded, systemCall, tryCall } from './system-call.ts'
 
-const AT_FDCWD = -100
+/** For paths that start at the current directory, or are absolute. */
+export const AT_FDCWD = -100
+const AT_SYMLINK_FOLLOW = 0x400
 export const O_CLOEXEC = 0o2000000
+export const O_PATH = 0o10000000
 const F_DUPFD_CLOEXEC = 1030
 const MFD_CLOEXEC = 1
 
@@ -24,6 +27,11 @@ export const memoryFile = (): number => systemCall('memfd_create', cString('pen'
 /** Opens without Node's checks and event loop: for namespaces, which are not readable files. */
 export const openPath = (path: string): number =>
   succeeded(`open ${path}`, tryCall('openat', AT_FDCWD, cString(path), O_CLOEXEC))
+
+/** Links an unnamed open file into a directory. */
+export function nameFile(fd: number, dir: number, name: string): void {
+  systemCall('linkat', AT_FDCWD, cString(`/proc/self/fd/${fd}`), dir, cString(name), AT_SYMLINK_FOLLOW)
+}
 
 export const copyOf = (fd: number): number => systemCall('fcntl', fd, F_DUPFD_CLOEXEC, 0)
 

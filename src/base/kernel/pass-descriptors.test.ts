@@ -1,7 +1,16 @@
 import { afterAll, describe, expect } from 'bun:test'
-import { closeSync, openSync, readFileSync, readlinkSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { onlyWhen } from '../../../test/skip.ts'
-import { descriptorPair, MOST_DESCRIPTORS, receiveDescriptors, sendDescriptors } from './pass-descriptors.ts'
+import {
+  connectForDescriptors,
+  descriptorPair,
+  listenForDescriptors,
+  MOST_DESCRIPTORS,
+  receiveDescriptors,
+  sendDescriptors,
+} from './pass-descriptors.ts'
 
 const linux = process.platform === 'linux'
 const onLinux = onlyWhen(linux)
@@ -57,4 +66,26 @@ describe('descriptors that are handed over', () => {
   onLinux('when nothing was sent there is nothing, without waiting', () => {
     expect(receiveDescriptors(here)).toBeUndefined()
   })
+})
+
+onLinux('a client passes descriptors over a path of any length', () => {
+  const top = mkdtempSync(join(tmpdir(), 'pen-descriptors-'))
+  const dir = mkdtempSync(join(top, `${'long-'.repeat(30)}`))
+  const listener = listenForDescriptors(join(dir, 'place'))
+  expect(listener.accept()).toBeUndefined()
+  const directory = openSync(dir, 'r')
+  const over = connectForDescriptors(`/proc/self/fd/${directory}/place`)
+  sendDescriptors(over, { text: 'here', descriptors: [directory] })
+  const accepted = listener.accept() ?? -1
+  const got = receiveDescriptors(accepted)
+  expect([got?.text, readlinkSync(`/proc/self/fd/${got?.descriptors[0]}`)]).toEqual(['here', dir])
+  for (const fd of [over, accepted, directory, ...(got?.descriptors ?? [])]) closeSync(fd)
+  listener.close()
+  expect(existsSync(join(dir, 'place'))).toBe(false)
+  rmSync(top, { recursive: true })
+})
+
+onLinux('a path without a listener is an error, and so is a name that the kernel would cut', () => {
+  expect(() => connectForDescriptors('/nonexistent/place')).toThrow('ENOENT')
+  expect(() => connectForDescriptors(`/${'x'.repeat(107)}`)).toThrow('too long')
 })

@@ -1,6 +1,6 @@
-/** Waits for processes, and sets properties of this one. */
+/** Waits for processes, and changes this one. */
 import { close, isReady, POLLIN } from './descriptor.ts'
-import { tryCall } from './system-call.ts'
+import { cString, succeeded, tryCall } from './system-call.ts'
 
 /** Waits until a process has ended, at most `millis`. It may be any process, not only a child. */
 export function awaitEnd(pid: number, millis: number): void {
@@ -26,4 +26,18 @@ const SIGNAL_SET_BYTES = 8
 
 export function restoreSignal(signal: number): void {
   tryCall('rt_sigaction', signal, DEFAULT_ACTION, null, SIGNAL_SET_BYTES)
+}
+
+const CLONE_FS = 0x200
+const CLONE_NEWNS = 0x20000
+
+/**
+ * Moves this thread into another mount namespace. Other threads of the runtime keep their namespace, root and directory.
+ * `root` becomes the root and current directory: paths do not start at the namespace's own root, which may be hostile.
+ */
+export function enterMounts(namespace: number, root: number): void {
+  succeeded('have a root directory of its own', tryCall('unshare', CLONE_FS))
+  succeeded('enter the mounts', tryCall('setns', namespace, CLONE_NEWNS))
+  succeeded('enter the root directory', tryCall('fchdir', root))
+  succeeded('change the root directory', tryCall('chroot', cString('.')))
 }

@@ -1,5 +1,5 @@
 /** The processors that a process may run on: a bit mask, one bit per processor. */
-import { succeeded, systemCall, tryCall } from './system-call.ts'
+import { systemCall, tryCall } from './system-call.ts'
 
 /** Room for 1,024 processors, the common maximum of kernel builds. */
 const MASK_BYTES = 128
@@ -11,7 +11,7 @@ export function maskOf(pid: number): Uint8Array {
 }
 
 export function setMask(pid: number, mask: Uint8Array): void {
-  succeeded('sched_setaffinity', tryCall('sched_setaffinity', pid, mask.length, mask))
+  systemCall('sched_setaffinity', pid, mask.length, mask)
 }
 
 /** The processor that runs this thread now. */
@@ -30,9 +30,9 @@ export function processorsOf(pid: number): number[] {
   )
 }
 
-/** Inherited by everything started later. False when the process is gone or the kernel refuses. */
-export function setProcessors(pid: number, processors: readonly number[]): boolean {
+/** Inherited by everything started later. No effect when the process is gone or the kernel refuses. */
+export function setProcessors(pid: number, processors: readonly number[]): void {
   const mask = new Uint8Array(MASK_BYTES)
   for (const cpu of processors) mask[cpu >> 3] = (mask[cpu >> 3] ?? 0) | (1 << (cpu & 7))
-  return tryCall('sched_setaffinity', pid, mask.length, mask) === 0
+  tryCall('sched_setaffinity', pid, mask.length, mask)
 }

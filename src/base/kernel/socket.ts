@@ -18,7 +18,7 @@ export const MSG = { dontWait: 0x40, noSignal: 0x4000 } as const
 const LONGEST_PATH = 108
 
 /** `struct sockaddr_un` */
-function unixName(path: string): Uint8Array {
+export function unixName(path: string): Uint8Array {
   const bytes = cString(path)
   if (bytes.length > LONGEST_PATH) throw new Error(`the path of a socket is too long: ${path}`)
   return Buffer.concat([new Uint8Array(new Uint16Array([AF.unix]).buffer), bytes])
@@ -32,8 +32,8 @@ export function socketPair(type: number = SOCK.stream): readonly [number, number
 }
 
 /** Listens at a path. The runtime's own listener would remove the path when it pauses. */
-export function listenAtPath(path: string, backlog: number): number {
-  const fd = systemCall('socket', AF.unix, SOCK.stream | SOCK.nonblock | SOCK.cloexec, 0)
+export function listenAtPath(path: string, backlog: number, type: number = SOCK.stream): number {
+  const fd = systemCall('socket', AF.unix, type | SOCK.nonblock | SOCK.cloexec, 0)
   try {
     const name = unixName(path)
     systemCall('bind', fd, name, name.length)

@@ -13,12 +13,12 @@ export type Offer =
   /** A command begins at this word. `pen` is word 0. */
   | { readonly is: 'command'; readonly at: number }
 
-export const NOTHING: Offer = { is: 'words', candidates: [] }
+export const offer = (candidates: readonly Candidate[]): Offer => ({ is: 'words', candidates })
 
-export const words = (values: Iterable<string>, about?: string): Offer => ({
-  is: 'words',
-  candidates: Array.from(values, value => ({ value, ...(about !== undefined && { about }) })),
-})
+export const NOTHING = offer([])
+
+export const words = (values: readonly string[], about = ''): Offer =>
+  offer(values.map(value => ({ value, about })))
 
 /**
  * Candidates end up on a command line, and a sandbox can choose some of them to inject a command. Only words that are

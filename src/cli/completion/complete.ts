@@ -1,18 +1,16 @@
 /** `pen __complete -- WORD…` for the scripts of `pen completion`: prints candidates for the last word. Only reads. */
 import { writeSync } from 'node:fs'
-import type { FlagSpec, FlagSpecs } from '../frame/flag-spec.ts'
-import { beginsAtAWord } from '../frame/flags.ts'
+import { argumentsOf, beginsAtAWord } from '../frame/flags.ts'
 import type { Verb, VerbTable } from '../frame/verb.ts'
-import type { Candidate, Offer } from './candidate.ts'
-import { NOTHING, offerLines } from './candidate.ts'
-import { CONTEXT, type Context, positionalOffer, valueOffer } from './values.ts'
+import { type Candidate, NOTHING, type Offer, offer, offerLines, words } from './candidate.ts'
+import { type Context, valueOffer, WORDS } from './values.ts'
 
 /** Never prints an error, because the user is in the middle of a line. */
 export async function complete(argv: readonly string[], table: VerbTable): Promise<number> {
   const typed = argv[0] === '--' ? argv.slice(1) : argv
   try {
-    const offer = await offerFor(typed, table, CONTEXT)
-    writeSync(1, `${offerLines(offer, typed.at(-1) ?? '').join('\n')}\n`)
+    const found = await offerFor(typed, { table, env: process.env })
+    writeSync(1, `${offerLines(found, typed.at(-1) ?? '').join('\n')}\n`)
   } catch {
     writeSync(1, 'words\n')
   }
@@ -20,31 +18,31 @@ export async function complete(argv: readonly string[], table: VerbTable): Promi
 }
 
 /** `typed` is the words after `pen`. The user is typing the last one. */
-export async function offerFor(typed: readonly string[], table: VerbTable, context: Context): Promise<Offer> {
+export async function offerFor(typed: readonly string[], context: Context): Promise<Offer> {
+  const { table } = context
   const current = typed.at(-1) ?? ''
   const before = typed.slice(0, -1)
   const [first] = before
   if (first === undefined) return await firstWords(current, table)
-  const name = [before.slice(0, 2).join(' '), first].find(words => Object.hasOwn(table, words))
+  const name = [before.slice(0, 2).join(' '), first].find(known => Object.hasOwn(table, known))
   const seconds = before.length === 1 ? await secondWords(first, table) : []
-  if (name === undefined) return { is: 'words', candidates: seconds }
-  const { verb } = (await table[name]?.()) ?? {}
-  if (verb === undefined) return NOTHING
+  const load = name === undefined ? undefined : table[name]
+  if (name === undefined || load === undefined) return offer(seconds)
+  const { verb } = await load()
   const skipped = name.split(' ').length
-  const offer = await insideVerb(verb, before.slice(skipped), current, skipped + 1, { ...context, table })
-  return offer.is === 'words' ? { is: 'words', candidates: [...seconds, ...offer.candidates] } : offer
+  const found = await insideVerb(verb, before.slice(skipped), current, skipped + 1, context)
+  return found.is === 'words' ? offer([...seconds, ...found.candidates]) : found
 }
 
 async function firstWords(current: string, table: VerbTable): Promise<Offer> {
-  if (current.startsWith('-'))
-    return { is: 'words', candidates: [{ value: '--help' }, { value: '--version' }] }
+  if (current.startsWith('-')) return words(['--help', '--version'])
   const groups = new Map<string, Candidate>()
   for (const name of Object.keys(table)) {
     const [first = '', second] = name.split(' ')
     if (second === undefined) groups.set(first, { value: first, about: await summaryOf(name, table) })
     else if (!groups.has(first)) groups.set(first, { value: first, about: '…' })
   }
-  return { is: 'words', candidates: [...groups.values()] }
+  return offer([...groups.values()])
 }
 
 async function secondWords(group: string, table: VerbTable): Promise<Candidate[]> {
@@ -70,48 +68,38 @@ async function insideVerb(
 ): Promise<Offer> {
   const given = new Set<string>()
   let position = 0
-  for (let i = 0; i < before.length; i++) {
-    const word = before[i] ?? ''
-    if (word === '--' || !word.startsWith('-')) {
-      if (beginsAtAWord(verb)) return { is: 'command', at: offset + i + (word === '--' ? 1 : 0) }
+  for (const one of argumentsOf(verb, before)) {
+    if (one.is === 'rest') {
+      if (beginsAtAWord(verb)) return { is: 'command', at: offset + one.at }
       // Arguments of another program follow.
-      if (word === '--' && verb.command !== undefined) return NOTHING
-      if (word === '--') return await positionalAt(verb, position, current, context)
-      position++
-      continue
+      return verb.command === undefined ? await positionalAt(verb, position, current, context) : NOTHING
     }
-    const [name = '', inline] = splitOnce(word.slice(2))
-    given.add(name)
-    const spec = ownSpec(verb.flags, name)
-    if (spec === undefined || spec.kind === 'boolean' || inline !== undefined) continue
-    if (i === before.length - 1) return await valueOffer(spec, current, context)
-    i++
+    if (one.is === 'word') position++
+    else {
+      given.add(one.name)
+      const { spec, value, at } = one
+      const isOpen = value === undefined && at === before.length - 1
+      if (isOpen && spec !== undefined && spec.kind !== 'boolean')
+        return await valueOffer(spec, current, context)
+    }
   }
   const equals = current.indexOf('=')
   if (current.startsWith('--') && equals > 0) {
     const name = current.slice(2, equals)
-    const spec = ownSpec(verb.flags, name)
+    const spec = Object.hasOwn(verb.flags, name) ? verb.flags[name] : undefined
     if (spec === undefined || spec.kind === 'boolean') return NOTHING
     return prefixed(`--${name}=`, await valueOffer(spec, current.slice(equals + 1), context))
   }
   if (current.startsWith('-')) return flagsOf(verb, given)
   if (beginsAtAWord(verb) && current !== '') return { is: 'command', at: offset + before.length }
-  const offer = await positionalAt(verb, position, current, context)
-  return offer === NOTHING && current === '' ? flagsOf(verb, given) : offer
+  const found = await positionalAt(verb, position, current, context)
+  return found === NOTHING && current === '' ? flagsOf(verb, given) : found
 }
 
-const ownSpec = (flags: FlagSpecs, name: string): FlagSpec | undefined =>
-  Object.hasOwn(flags, name) ? flags[name] : undefined
-
-function splitOnce(word: string): [string, string | undefined] {
-  const at = word.indexOf('=')
-  return at < 0 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)]
-}
-
-const prefixed = (prefix: string, offer: Offer): Offer =>
-  offer.is !== 'words'
-    ? offer
-    : { is: 'words', candidates: offer.candidates.map(one => ({ ...one, value: `${prefix}${one.value}` })) }
+const prefixed = (prefix: string, found: Offer): Offer =>
+  found.is === 'words'
+    ? offer(found.candidates.map(one => ({ ...one, value: `${prefix}${one.value}` })))
+    : found
 
 /** The flags that can still be given. */
 function flagsOf(verb: Verb, given: ReadonlySet<string>): Offer {
@@ -119,12 +107,12 @@ function flagsOf(verb: Verb, given: ReadonlySet<string>): Offer {
     .filter(([name, { kind }]) => kind === 'list' || !given.has(name))
     .map(([name, { about }]) => ({ value: `--${name}`, about }))
   const end = verb.command === undefined ? [] : [{ value: '--', about: 'end of flags; the command follows' }]
-  return { is: 'words', candidates: [...own, { value: '--help', about: 'show help' }, ...end] }
+  return offer([...own, { value: '--help', about: 'show help' }, ...end])
 }
 
 async function positionalAt(verb: Verb, index: number, current: string, context: Context): Promise<Offer> {
   const specs = Object.entries(verb.positionals)
   const last = specs.at(-1)
   const at = specs[index] ?? (last?.[1].arity === 'many' ? last : undefined)
-  return at === undefined ? NOTHING : await positionalOffer(verb.name, at[0], current, context)
+  return (at && (await WORDS[`${verb.name} ${at[0]}`]?.(current, context))) ?? NOTHING
 }

@@ -7,66 +7,40 @@ import type { Limits } from '../../policy/policy.ts'
 import { PRESETS } from '../../policy/presets.ts'
 import { configSchema } from '../../policy/schema.ts'
 import type { FlagSpec } from '../frame/flag-spec.ts'
-import { gapNames } from '../frame/gap-names.ts'
 import type { VerbTable } from '../frame/verb.ts'
-import { NOTHING, type Offer, words } from './candidate.ts'
+import { NOTHING, type Offer, offer, words } from './candidate.ts'
+import { grantedHosts, refusedHosts, ruledHosts, seenHosts, storedRuns } from './recent-hosts.ts'
+import { SHELLS } from './scripts.ts'
 
 export interface Context {
   readonly table: VerbTable
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-export const CONTEXT: Context = { table: {}, env: process.env }
+type Source = (current: string, context: Context) => Offer | Promise<Offer>
 
-export const SHELLS = ['bash', 'zsh', 'fish'] as const
-
-type Source = (current: string, context: Context) => Promise<Offer>
-
-const PATHS: Source = async () => ({ is: 'paths' })
-const recent = () => import('../render/recent-refusals.ts')
-const refused: Source = async () => words((await recent()).refusedHosts(), 'recently refused')
+const PATHS: Source = () => ({ is: 'paths' })
+const refused: Source = () => words(refusedHosts(), 'recently refused')
+const configKey: Source = () => words(configKeys())
+const groupNames: Source = () =>
+  offer(Object.entries(GROUPS).map(([value, { reason }]) => ({ value, about: reason })))
+const agentNames: Source = () =>
+  offer(Object.entries(PRESETS).map(([value, { title }]) => ({ value, about: title })))
 
 /** An unreadable grant does not hide the others. */
 const ruled: Source = async () => {
-  const { ruledHosts, grantedHosts } = await recent()
   const granted = await grantedHosts().catch(() => [])
-  return {
-    is: 'words',
-    candidates: [
-      ...ruledHosts().map(value => ({ value, about: 'in the live config' })),
-      ...granted.map(value => ({ value, about: 'temporary' })),
-    ],
-  }
-}
-
-const configKey: Source = async () => words(configKeys())
-
-const groupNames: Source = async () => {
-  return {
-    is: 'words',
-    candidates: Object.entries(GROUPS).map(([value, { reason }]) => ({ value, about: reason })),
-  }
-}
-
-const agentNames: Source = async () => {
-  return {
-    is: 'words',
-    candidates: Object.entries(PRESETS).map(([value, { title }]) => ({ value, about: title })),
-  }
-}
-
-async function grantedPaths(): Promise<string[]> {
-  return readFileGrants(findProject().stateDir).map(({ path }) => path)
+  return offer([
+    ...ruledHosts().map(value => ({ value, about: 'in the live config' })),
+    ...granted.map(value => ({ value, about: 'temporary' })),
+  ])
 }
 
 const sandboxes =
   (isWanted: (state: string) => boolean): Source =>
   async () => {
     const known = (await listSandboxes({ repair: false })).filter(({ state }) => isWanted(state))
-    return {
-      is: 'words',
-      candidates: known.map(({ id, workspace = 'never started' }) => ({ value: id, about: workspace })),
-    }
+    return offer(known.map(({ id, workspace = 'never started' }) => ({ value: id, about: workspace })))
   }
 const anySandbox = sandboxes(() => true)
 
@@ -74,34 +48,37 @@ const anySandbox = sandboxes(() => true)
 export const VALUES: Readonly<Record<string, Source>> = {
   PATH: PATHS,
   'HOST:PORT': refused,
-  'NAME[=VALUE]': async (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
-  'KEY=VALUE': async current => limitExamples(current),
-  NAME: async () => words(gapNames()),
+  'NAME[=VALUE]': (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
+  'KEY=VALUE': limitExamples,
   GROUP: groupNames,
-  ID: async () => words((await recent()).storedRuns(), 'stored run'),
+  ID: () => words(storedRuns(), 'stored run'),
   // Positions in a file cannot be guessed.
-  BYTE: async () => NOTHING,
-  BYTES: async () => NOTHING,
+  BYTE: () => NOTHING,
+  BYTES: () => NOTHING,
   // The user copies the digest from another command's output.
-  'sha256:…': async () => NOTHING,
+  'sha256:…': () => NOTHING,
 }
 
 /** Positional arguments, by verb and name. */
 export const WORDS: Readonly<Record<string, Source>> = {
   'allow target': refused,
-  'deny target': async () => words((await recent()).seenHosts(), 'recently used'),
+  'deny target': () => words(seenHosts(), 'recently used'),
   'forget target': ruled,
   'stop name': sandboxes(state => state !== 'stopped'),
   'status name': anySandbox,
   'rm name': anySandbox,
-  'policy explain subject': async (current, context) =>
-    /^[./~]/.test(current) ? await PATHS(current, context) : await refused(current, context),
+  'policy explain subject': (current, context) =>
+    (/^[./~]/.test(current) ? PATHS : refused)(current, context),
   'config get key': configKey,
   'config set key': configKey,
   // Each key has its own kind of value. pen reports a wrong one with the right form.
-  'config set value': async () => NOTHING,
+  'config set value': () => NOTHING,
   'grant path': PATHS,
-  'revoke path': async () => words(await grantedPaths(), 'granted'),
+  'revoke path': () =>
+    words(
+      readFileGrants(findProject().stateDir).map(({ path }) => path),
+      'granted',
+    ),
   // Only the broker knows the host's files, and completion does not connect to it.
   'files ls path': PATHS,
   'files stat path': PATHS,
@@ -112,39 +89,23 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'files put path': PATHS,
   'groups name': groupNames,
   'agent name': agentNames,
-  'help verb': async (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
+  'help verb': (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
   // The host does not know which ports are open inside.
-  'forward port': async () => NOTHING,
-  'completion shell': async () => words(SHELLS),
+  'forward port': () => NOTHING,
+  'completion shell': () => words(SHELLS),
 }
 
 const DURATIONS = ['30s', '10m', '1h', '8h', '1d']
 
-export async function valueOffer(
+export function valueOffer(
   spec: Exclude<FlagSpec, { kind: 'boolean' }>,
   current: string,
   context: Context,
-): Promise<Offer> {
+): Offer | Promise<Offer> {
   if (spec.kind === 'choice') return words(spec.choices)
   if (spec.kind === 'duration') return words(DURATIONS)
-  return await ask(VALUES, spec.value, current, context)
-}
-
-export const positionalOffer = (
-  verb: string,
-  name: string,
-  current: string,
-  context: Context,
-): Promise<Offer> => ask(WORDS, `${verb} ${name}`, current, context)
-
-async function ask(
-  rows: Readonly<Record<string, Source>>,
-  key: string,
-  current: string,
-  context: Context,
-): Promise<Offer> {
-  const source = Object.hasOwn(rows, key) ? rows[key] : undefined
-  return source === undefined ? NOTHING : await source(current, context)
+  if (spec.kind === 'list' && spec.known !== undefined) return words(spec.known)
+  return VALUES[spec.value]?.(current, context) ?? NOTHING
 }
 
 interface Schema {

@@ -24,15 +24,8 @@ function rawArguments(): Uint8Array | undefined {
   }
 }
 
-function isUtf8(bytes: Uint8Array | undefined): boolean {
-  if (bytes === undefined) return false
-  try {
-    new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    return true
-  } catch {
-    return false
-  }
-}
+const isUtf8 = (bytes: Uint8Array | undefined): boolean =>
+  bytes !== undefined && process.getBuiltinModule('node:buffer').isUtf8(bytes)
 
 function refused(index: number, what: string): PenError {
   return new PenError('USAGE', {

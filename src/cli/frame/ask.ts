@@ -1,11 +1,11 @@
 import { readSync } from 'node:fs'
-import { isatty } from 'node:tty'
 import { errnoOf, PenError } from '../../base/error.ts'
+import { isTerminal } from '../../terminal/termios.ts'
 import { defineFlags } from './flag-spec.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Whether pen can ask the user. Question and answer need a terminal, so `yes | pen rm` confirms nothing. */
-export const canAsk = (): boolean => isatty(0) && isatty(2)
+export const canAsk = (): boolean => isTerminal(0) && isTerminal(2)
 
 /** Only the whole word confirms, so a key typed too early does not. Anything else, and end of input, means no. */
 export function confirm(question: string, terminal: Terminal): boolean {
@@ -37,6 +37,17 @@ export interface Confirmation {
   readonly expect: string | undefined
 }
 
+/** Asks about what was shown. Returns why nothing is done, or undefined if the user confirms. */
+export function askAbout(
+  question: string,
+  { done, command, digest, json }: { done: string; command: string; digest: string; json: boolean },
+  terminal: Terminal,
+): string | undefined {
+  if (json || !canAsk())
+    return `not ${done}: no terminal to ask on; read it, then fix: ${command} --yes --expect ${digest}`
+  return confirm(question, terminal) ? undefined : `not ${done}`
+}
+
 export function expectedDigest(
   { yes, expect }: Confirmation,
   verb: string,
@@ -59,20 +70,17 @@ export function expectedDigest(
 
 const LONGEST = 4096
 
-/** Reads one line byte by byte, so that later input stays for the next reader. */
+/** One read of a terminal returns one line. Later input stays for the next reader. */
 function readLine(): string {
-  const bytes: number[] = []
-  const one = Buffer.alloc(1)
-  while (bytes.length < LONGEST) {
+  const line = Buffer.alloc(LONGEST)
+  for (;;) {
     try {
-      if (readSync(0, one, 0, 1, null) === 0 || one[0] === 0x0a) break
-      bytes.push(one[0] ?? 0)
+      return line.toString('utf8', 0, readSync(0, line))
     } catch (error) {
       const errno = errnoOf(error)
-      if (errno === 'EAGAIN') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
-      else if (errno === 'EOF' || errno === 'EIO') break
-      else throw error
+      if (errno === 'EOF' || errno === 'EIO') return ''
+      if (errno !== 'EAGAIN') throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
     }
   }
-  return Buffer.from(bytes).toString('utf8')
 }

@@ -20,7 +20,9 @@ const run = defineVerb({
     'a-flag-with-a-rather-long-name': { kind: 'string', value: 'VALUE', about: 'a long one' },
   },
   command: 'optional',
-  examples: [{ line: 'pen run -- npm test', does: 'run the tests' }],
+  examples: {
+    'pen run -- npm test': 'run the tests',
+  },
   async run({ command, terminal }) {
     if (command[0] === 'closed') throw new OutputClosed()
     if (command[0] === 'hostile')
@@ -39,7 +41,7 @@ const explain = defineVerb({
   summary: 'Tell which rule decides',
   flags: jsonFlag,
   positionals: { target: { arity: 'one', about: 'a host and port, or a path' } },
-  examples: [],
+  examples: {},
   insideSandbox: 'allow',
   async run({ positionals, terminal }) {
     terminal.print(positionals.target)

@@ -6,11 +6,15 @@ import { resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
 import { type Millis, showMillis } from '../../base/quantity.ts'
 import type { Project } from '../../config/project.ts'
-import { type Reply, requestRefusals, sendRequest, takeValue } from '../../control/client.ts'
+import { type Reply, requestRefusals, sendRequest } from '../../control/client.ts'
 import { executeOver } from '../../control/execution.ts'
-import type { EndedRun } from '../../run/ended-by-limit.ts'
+import { takeValue } from '../../control/messages.ts'
+import { startSandbox } from '../../lifecycle/start.ts'
+import { endedByLimit } from '../../run/ended-by-limit.ts'
 import { attach, exitCodeOf, whyNotStarted } from '../../terminal/attach.ts'
 import { isTerminal } from '../../terminal/termios.ts'
+import { showHeld } from '../render/held-lines.ts'
+import { withProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface Inside {
@@ -51,7 +55,10 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
   const began = performance.now()
   const since = new Date().toISOString()
   const wantsTerminal = inside.tty ?? (isTerminal(0) && isTerminal(1))
-  const stopShowing = asking === undefined ? undefined : await showWaiting(inside, asking, wantsTerminal)
+  // A raw terminal needs a carriage return at the end of each line.
+  const end = wantsTerminal && isTerminal(2) ? '\r\n' : '\n'
+  const stopShowing =
+    asking === undefined ? undefined : showHeld(project, asking, line => terminal.note(`pen: ${line}${end}`))
   const ending = await attach((whole, output) => executeOver(asked, whole, output), order, {
     input: inside.interactive === true || wantsTerminal || !isTerminal(0),
     terminal: wantsTerminal,
@@ -67,26 +74,10 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
   const refusals = asks ? await requestRefusals(project.stateDir, refused) : undefined
   // If the supervisor has exited, the audit says which limit ended the sandbox.
   const isGone = code !== EXIT.ok && refusals === undefined && run !== undefined
-  const lines = isGone ? await limitsOf({ stateDir: project.stateDir, run, since }) : (refusals ?? [])
+  const lines = isGone ? await endedByLimit({ stateDir: project.stateDir, run, since }) : (refusals ?? [])
   if (refusals !== undefined || lines.length === 0) explain(ending, order, terminal)
   for (const line of lines) terminal.note(`pen: ${printable(line, 1024)}`)
   return code
-}
-
-async function limitsOf(ended: EndedRun): Promise<readonly string[]> {
-  const { endedByLimit } = await import('../../run/ended-by-limit.ts')
-  return await endedByLimit(ended)
-}
-
-/** Shows connections that wait for approval. A raw terminal needs a carriage return at the end of each line. */
-async function showWaiting(
-  { project, terminal }: Inside,
-  run: string,
-  isRaw: boolean,
-): Promise<() => string[]> {
-  const { showHeld } = await import('../render/held-lines.ts')
-  const end = isRaw && isTerminal(2) ? '\r\n' : '\n'
-  return showHeld(project, run, line => terminal.note(`pen: ${line}${end}`))
 }
 
 /** Connects to the supervisor, and starts one if none runs. Retries, because a supervisor may exit in between. */
@@ -95,8 +86,6 @@ async function connect(project: Project, timeoutMs: number | null, terminal: Ter
   for (let tries = 0; tries < 3; tries++) {
     const asked = await sendRequest(project.stateDir, request)
     if (asked !== undefined) return asked
-    const { withProgress } = await import('./progress.ts')
-    const { startSandbox } = await import('../../lifecycle/start.ts')
     const order = { id: project.id, flags: {}, offline: false, allowUserExpansion: false }
     await withProgress('starting the sandbox', terminal, () =>
       startSandbox(project, {

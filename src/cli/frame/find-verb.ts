@@ -3,7 +3,7 @@ import { nearest } from '../../base/nearest.ts'
 import { clip } from './flags.ts'
 import type { Verb, VerbTable } from './verb.ts'
 
-export type FoundVerb =
+type FoundVerb =
   | { readonly is: 'verb'; readonly verb: Verb; readonly rest: readonly string[] }
   /** The first word of two-word verbs, without a second word. */
   | { readonly is: 'group'; readonly name: string; readonly rest: readonly string[] }

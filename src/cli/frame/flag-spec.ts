@@ -5,19 +5,19 @@ export type FlagSpec =
   /** `short`: one letter, for flags that other tools made common. */
   | { readonly kind: 'boolean'; readonly about: string; readonly short?: string }
   | { readonly kind: 'string'; readonly value: string; readonly about: string }
-  /** `known`: all valid values, loaded only when the flag is given. */
+  /** `known`: all valid values. */
   | {
       readonly kind: 'list'
       readonly value: string
       readonly about: string
-      readonly known?: () => Promise<readonly string[]>
+      readonly known?: readonly string[]
     }
   | { readonly kind: 'choice'; readonly choices: readonly string[]; readonly about: string }
   | { readonly kind: 'count'; readonly value: string; readonly about: string }
   | { readonly kind: 'duration'; readonly value: string; readonly about: string }
   | { readonly kind: 'bytes'; readonly value: string; readonly about: string }
 
-/** Keys are flag names without dashes. Shared sets are spread: `{ ...policyFlags, ...jsonFlag }`. */
+/** Keys are flag names without dashes. Shared sets are spread: `{ ...policyFlags, ...debugFlag }`. */
 export type FlagSpecs = Readonly<Record<string, FlagSpec>>
 
 type FlagValue<S extends FlagSpec> = S extends { kind: 'boolean' }
@@ -50,7 +50,7 @@ export const debugFlag = defineFlags({
 })
 
 /** An argument that is not a flag. */
-export interface PositionalSpec {
+interface PositionalSpec {
   readonly about: string
   /** Order: required ones, then `optional` ones, then `many`. */
   readonly arity: 'one' | 'optional' | 'many'

@@ -3,12 +3,13 @@ import { nearest } from '../../base/nearest.ts'
 import { parseBytes, parseMillis } from '../../base/quantity.ts'
 import type { FlagSpec, FlagSpecs, FlagValues, PositionalSpecs, PositionalValues } from './flag-spec.ts'
 import { meantFlag } from './meant-flag.ts'
-import type { Verb, VerbSpec } from './verb.ts'
+import type { Verb, VerbDescription } from './verb.ts'
 
-type Syntax<F extends FlagSpecs, P extends PositionalSpecs> = Pick<
-  VerbSpec<F, P>,
-  'name' | 'flags' | 'positionals' | 'command'
->
+interface Syntax<F extends FlagSpecs, P extends PositionalSpecs>
+  extends Pick<VerbDescription, 'name' | 'command'> {
+  readonly flags: F
+  readonly positionals?: P
+}
 
 export interface Arguments<F extends FlagSpecs, P extends PositionalSpecs> {
   readonly flags: FlagValues<F>
@@ -24,36 +25,24 @@ export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
   const given = new Map<string, string[]>()
   const words: string[] = []
   let command: readonly string[] = []
-  const takesCommand = syntax.command !== undefined
+  const give = (name: string, text: string): void => {
+    const before = given.get(name) ?? []
+    if (before.length > 0 && syntax.flags[name]?.kind !== 'list')
+      throw usage(`--${name} is given twice`, syntax.name, `remove one --${name}`)
+    given.set(name, [...before, text])
+  }
 
-  for (let i = 0; i < argv.length; i++) {
-    const word = argv[i] ?? ''
-    if (word === '--') {
-      if (takesCommand) command = argv.slice(i + 1)
-      else words.push(...argv.slice(i + 1))
-      break
+  for (const one of argumentsOf(syntax, argv)) {
+    if (one.is === 'word') words.push(one.word)
+    else if (one.is === 'rest') {
+      if (syntax.command === undefined) words.push(...argv.slice(one.at))
+      else command = argv.slice(one.at)
+    } else {
+      const letters = shortNames(syntax.flags, one.word)
+      if (letters !== undefined) for (const name of letters) give(name, '')
+      else if (one.spec === undefined) throw unknownFlag(syntax, one)
+      else give(one.name, takeValue(one, one.spec, argv[one.at + 1]))
     }
-    if (!word.startsWith('-') || word === '-') {
-      if (beginsAtAWord(syntax)) {
-        command = argv.slice(i)
-        break
-      }
-      words.push(word)
-      continue
-    }
-    const letters = shortNames(syntax.flags, word)
-    if (letters !== undefined) {
-      for (const letter of letters) giveOnce(given, letter, syntax.name)
-      continue
-    }
-    const [name, inline] = splitFlag(syntax.name, syntax.flags, word)
-    const spec = flagSpec(syntax, name, word)
-    const { text, used } = takeValue(spec, name, inline, argv[i + 1])
-    i += used
-    const before = given.get(name)
-    if (before === undefined) given.set(name, [text])
-    else if (spec.kind === 'list') before.push(text)
-    else throw usage(`--${name} is given twice`, syntax.name, `remove one --${name}`)
   }
 
   if (syntax.command === 'required' && command.length === 0)
@@ -75,47 +64,69 @@ function shortNames(flags: FlagSpecs, word: string): string[] | undefined {
   return names.every(name => name !== undefined) ? names : undefined
 }
 
-function giveOnce(given: Map<string, string[]>, name: string, verb: string): void {
-  if (given.has(name)) throw usage(`--${name} is given twice`, verb, `remove one --${name}`)
-  given.set(name, [''])
+interface Flag {
+  readonly is: 'flag'
+  readonly at: number
+  readonly word: string
+  /** Without dashes. */
+  readonly name: string
+  /** Undefined for an unknown flag. */
+  readonly spec: FlagSpec | undefined
+  /** After `=`, or the next word. */
+  readonly value: string | undefined
 }
 
-function splitFlag(verb: string, flags: FlagSpecs, word: string): [name: string, inline: string | undefined] {
-  if (!word.startsWith('--')) {
-    const name = word.replace(/^-/, '').replace(/=.*/s, '')
-    const meant = meantFlag(name, flags)
-    throw usage(`unknown flag ${word}`, verb, meant ? `did you mean ${meant}?` : help(verb))
+/** The arguments of a verb, with mistakes. `rest` is the command, or what follows `--`. */
+export function* argumentsOf(
+  syntax: Pick<Verb, 'flags' | 'command'>,
+  argv: readonly string[],
+): Generator<Flag | { readonly is: 'word'; readonly word: string } | { readonly is: 'rest'; at: number }> {
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at] ?? ''
+    if (word === '--' || (!isFlag(word) && beginsAtAWord(syntax))) {
+      yield { is: 'rest', at: word === '--' ? at + 1 : at }
+      return
+    }
+    if (!isFlag(word)) {
+      yield { is: 'word', word }
+      continue
+    }
+    const [name = '', ...inline] = word.replace(/^--?/, '').split('=')
+    const spec = word.startsWith('--') && Object.hasOwn(syntax.flags, name) ? syntax.flags[name] : undefined
+    const takesNext = spec !== undefined && spec.kind !== 'boolean' && inline.length === 0
+    const next = takesNext && !isFlag(argv[at + 1] ?? '') ? argv[at + 1] : undefined
+    yield { is: 'flag', at, word, name, spec, value: inline.length > 0 ? inline.join('=') : next }
+    if (next !== undefined) at++
   }
-  const equals = word.indexOf('=')
-  return equals < 0 ? [word.slice(2), undefined] : [word.slice(2, equals), word.slice(equals + 1)]
 }
 
-function flagSpec(syntax: { name: string; flags: FlagSpecs }, name: string, word: string): FlagSpec {
-  const spec = Object.hasOwn(syntax.flags, name) ? syntax.flags[name] : undefined
-  if (spec !== undefined) return spec
-  const shown = clip(word.includes('=') ? `--${name}` : word)
-  const meant = meantFlag(name, syntax.flags)
-  throw usage(`unknown flag ${shown}`, syntax.name, meant ? `did you mean ${meant}?` : help(syntax.name))
+const isFlag = (word: string): boolean => word.startsWith('-') && word !== '-'
+
+function unknownFlag({ name: verb, flags }: Pick<Verb, 'name' | 'flags'>, { name, word }: Flag): PenError {
+  const shown = word.startsWith('--') && word.includes('=') ? `--${name}` : word
+  const meant = meantFlag(name, flags)
+  return usage(`unknown flag ${clip(shown)}`, verb, meant ? `did you mean ${meant}?` : help(verb))
 }
 
-function takeValue(spec: FlagSpec, name: string, inline: string | undefined, next: string | undefined) {
+/** A flag in place of a value is usually a forgotten value, not a value that starts with a dash. */
+function takeValue({ name, value }: Flag, spec: FlagSpec, next: string | undefined): string {
   if (spec.kind === 'boolean') {
-    if (inline === undefined) return { text: '', used: 0 }
+    if (value === undefined) return ''
     throw usage(`--${name} takes no value`, `--${name}`, `--${name} without a value`)
   }
-  const text = inline ?? next
+  if (value !== undefined && value !== '') return value
   const metavar = spec.kind === 'choice' ? spec.choices.join('|') : spec.value
-  if (text === undefined || text === '')
-    throw usage(`--${name} needs a value`, `--${name}`, `--${name} ${metavar}`)
-  // A flag in place of a value is usually a forgotten value, not a value that starts with a dash.
-  if (inline === undefined && text.startsWith('-') && text !== '-')
-    throw usage(`--${name} needs a value, and ${text} looks like a flag`, `--${name}`, `--${name}=${metavar}`)
-  return { text, used: inline === undefined ? 1 : 0 }
+  throw value === undefined && next !== undefined
+    ? usage(`--${name} needs a value, and ${next} looks like a flag`, `--${name}`, `--${name}=${metavar}`)
+    : usage(`--${name} needs a value`, `--${name}`, `--${name} ${metavar}`)
 }
 
 function readFlag(name: string, spec: FlagSpec, texts: readonly string[] | undefined): unknown {
   if (spec.kind === 'boolean') return texts !== undefined
-  if (spec.kind === 'list') return texts ?? []
+  if (spec.kind === 'list') {
+    const { known } = spec
+    return known === undefined ? (texts ?? []) : (texts ?? []).map(text => readChoice(name, known, text))
+  }
   const text = texts?.[0]
   if (text === undefined || spec.kind === 'string') return text
   if (spec.kind === 'choice') return readChoice(name, spec.choices, text)
@@ -133,17 +144,6 @@ function readChoice(name: string, choices: readonly string[], text: string): str
   const meant = nearest(text, choices)
   const hint = meant ? `did you mean ${meant}?` : `choose one of ${choices.join(', ')}`
   throw usage(`"${clip(text)}" is not a value of --${name}`, `--${name}`, hint)
-}
-
-/** Refuses values that have no effect, such as `--accept-gap` with a name that is no gap. */
-export async function refuseUnknown<F extends FlagSpecs>(specs: F, values: FlagValues<F>): Promise<void> {
-  for (const [name, spec] of Object.entries(specs)) {
-    if (spec.kind !== 'list' || spec.known === undefined) continue
-    const given = values[name] as readonly string[]
-    if (given.length === 0) continue
-    const known = await spec.known()
-    for (const text of given) readChoice(name, known, text)
-  }
 }
 
 function readCount(name: string, text: string): number {
@@ -169,20 +169,8 @@ function readPositionals(
 }
 
 /** The verb's own flags, without their values and without a command's flags. Tolerates mistakes. */
-export function ownFlags(syntax: Pick<Verb, 'flags' | 'command'>, argv: readonly string[]): string[] {
-  const own: string[] = []
-  for (let i = 0; i < argv.length; i++) {
-    const word = argv[i] ?? ''
-    const isFlag = word.startsWith('-') && word !== '-'
-    if (word === '--' || (!isFlag && beginsAtAWord(syntax))) break
-    if (!isFlag) continue
-    own.push(word)
-    const name = word.slice(2)
-    const takesValue = Object.hasOwn(syntax.flags, name) && syntax.flags[name]?.kind !== 'boolean'
-    if (takesValue && !argv[i + 1]?.startsWith('-')) i++
-  }
-  return own
-}
+export const ownFlags = (syntax: Pick<Verb, 'flags' | 'command'>, argv: readonly string[]): string[] =>
+  Array.from(argumentsOf(syntax, argv)).flatMap(one => (one.is === 'flag' ? [one.word] : []))
 
 /** Whether the first argument that is not a flag begins a command with flags of its own. */
 export const beginsAtAWord = ({ command }: Pick<Verb, 'command'>): boolean =>

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { plain } from '../render/colour.ts'
 import { fullOverview, groupOverview, overview, verbHelp, wrap } from './help-text.ts'
 import { VERB_GROUPS } from './verbs.ts'
 
@@ -19,11 +20,12 @@ test.each([80, 40])(
     )
     const verbs = groups.flatMap(group => group.verbs)
     const examples = verbs.flatMap(verb => verb.examples.map(({ line }) => `  ${line}`))
+    const page = { paint: plain, width }
     const texts = [
-      overview(groups, undefined, width),
-      fullOverview(groups, undefined, width),
-      groupOverview('config', verbs, undefined, width),
-      ...verbs.map(verb => verbHelp(verb, undefined, width)),
+      overview(groups, page),
+      fullOverview(groups, page),
+      groupOverview('config', verbs, page),
+      ...verbs.map(verb => verbHelp(verb, page)),
     ]
     const tooLong = texts
       .flatMap(text => text.split('\n'))

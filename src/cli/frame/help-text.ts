@@ -1,4 +1,4 @@
-import { type Paint, plain } from '../render/colour.ts'
+import type { Paint } from '../render/colour.ts'
 import type { FlagSpec } from './flag-spec.ts'
 import type { Verb } from './verb.ts'
 
@@ -17,42 +17,47 @@ export function usageLine(verb: Verb): string {
 }
 
 /** The placeholder after the flag: `PATH`, `strict|coding|dev` or nothing. */
-export function valueName(spec: FlagSpec): string {
+function valueName(spec: FlagSpec): string {
   if (spec.kind === 'boolean') return ''
   return spec.kind === 'choice' ? spec.choices.join('|') : spec.value
 }
 
-/** The width of help if the width of the terminal is unknown. */
-export const USUAL_WIDTH = 80
+/** What help is printed on. */
+export interface Page {
+  readonly paint: Paint
+  readonly width: number
+}
 
-export function verbHelp(verb: Verb, paint: Paint = plain, width = USUAL_WIDTH): string {
+export function verbHelp(verb: Verb, page: Page): string {
+  const { width } = page
   const sections = [
     wrap(`${verb.summary}.`, width).join('\n'),
-    section('Usage', hang('  ', usageLine(verb), width), paint),
+    section('Usage', hang('  ', usageLine(verb), width), page),
   ]
   if (verb.details) sections.splice(1, 0, wrap(verb.details, width).join('\n'))
   const words = Object.entries(verb.positionals).map(([name, { about }]): Row => [name.toUpperCase(), about])
-  if (words.length > 0) sections.push(section('Arguments', columns(words, width), paint))
+  if (words.length > 0) sections.push(section('Arguments', columns(words, width), page))
   const flags = Object.entries(verb.flags).map(([name, spec]): Row => {
     const again = spec.kind === 'list' ? ' (may be repeated)' : ''
     const short = spec.kind === 'boolean' && spec.short !== undefined ? `-${spec.short}, ` : ''
     return [`${short}--${name} ${valueName(spec)}`.trimEnd(), spec.about + again]
   })
-  sections.push(section('Flags', columns([...flags, ['--help', 'show this help']], width), paint))
+  sections.push(section('Flags', columns([...flags, ['--help', 'show this help']], width), page))
   // Command lines are not wrapped, so that they can be copied.
   const examples = verb.examples.flatMap(({ line, does }) => [`  ${line}`, ...hang('      ', does, width)])
-  if (examples.length > 0) sections.push(section('Examples', examples, paint))
+  if (examples.length > 0) sections.push(section('Examples', examples, page))
   return sections.join('\n\n')
 }
 
 /** A title, and the verbs below it. */
-export interface HelpGroup {
+interface HelpGroup {
   readonly title: string
   readonly verbs: readonly Verb[]
 }
 
 /** One line per verb, with the group in the first column: `pen help` fits a screen of 80x24. */
-export function overview(groups: readonly HelpGroup[], paint: Paint = plain, width = USUAL_WIDTH): string {
+export function overview(groups: readonly HelpGroup[], page: Page): string {
+  const { paint, width } = page
   const verbs = groups.flatMap(group => group.verbs)
   const first = Math.max(...groups.map(({ title }) => title.length)) + 2
   const second = Math.max(...verbs.map(({ name }) => name.length)) + 2
@@ -68,46 +73,38 @@ export function overview(groups: readonly HelpGroup[], paint: Paint = plain, wid
     ...wrap('pen runs coding agents and other untrusted programs in a sandbox.', width),
     ...wrap('One policy on the host controls files, network and resources.', width),
     '',
-    ...(isNarrow ? [sections(groups, paint, width)] : lines),
+    ...(isNarrow ? [sections(groups, page)] : lines),
     '',
     ...wrap('pen help VERB explains one verb; pen help all lists every verb.', width),
   ].join('\n')
 }
 
 /** Every verb, by group. */
-export const fullOverview = (
-  groups: readonly HelpGroup[],
-  paint: Paint = plain,
-  width = USUAL_WIDTH,
-): string => [sections(groups, paint, width), ...wrap(MORE, width)].join('\n\n')
+export const fullOverview = (groups: readonly HelpGroup[], page: Page): string =>
+  [sections(groups, page), ...wrap(MORE, page.width)].join('\n\n')
 
 /** The verbs that share a first word, such as `pen config`. */
-export const groupOverview = (
-  group: string,
-  verbs: readonly Verb[],
-  paint: Paint = plain,
-  width = USUAL_WIDTH,
-): string =>
+export const groupOverview = (group: string, verbs: readonly Verb[], page: Page): string =>
   [
-    wrap(`pen ${group}: choose a subcommand.`, width).join('\n'),
-    sections([{ title: 'Verbs', verbs }], paint, width),
-    wrap(MORE, width).join('\n'),
+    wrap(`pen ${group}: choose a subcommand.`, page.width).join('\n'),
+    sections([{ title: 'Verbs', verbs }], page),
+    wrap(MORE, page.width).join('\n'),
   ].join('\n\n')
 
 const MORE = 'Run pen help VERB or pen VERB --help for details.'
 
-const sections = (groups: readonly HelpGroup[], paint: Paint, width: number): string =>
+const sections = (groups: readonly HelpGroup[], page: Page): string =>
   groups
     .map(({ title, verbs }) => {
       const rows = verbs.map(({ name, summary }): Row => [`pen ${name}`, summary])
-      return section(title, columns(rows, width), paint)
+      return section(title, columns(rows, page.width), page)
     })
     .join('\n\n')
 
 type Row = [term: string, about: string]
 
-const section = (title: string, lines: readonly string[], paint: Paint): string =>
-  [`${paint('bold', title)}`, ...lines].join('\n')
+const section = (title: string, lines: readonly string[], { paint }: Page): string =>
+  [paint('bold', title), ...lines].join('\n')
 
 /** Two columns. If the second is too narrow to read, it goes below the first. */
 function columns(rows: readonly Row[], width: number): string[] {

@@ -8,6 +8,7 @@ import { parseAllowRule } from '../../policy/network/endpoint.ts'
 import { listOf } from '../../policy/network/net-rule.ts'
 import { everySuffixIsPublic } from '../../policy/network/net-target.ts'
 import { defineFlags, type FlagValues } from './flag-spec.ts'
+import { GAP_NAMES } from './gap-names.ts'
 
 export const policyFlags = defineFlags({
   profile: {
@@ -43,48 +44,58 @@ export const policyFlags = defineFlags({
     kind: 'list',
     value: 'NAME',
     about: 'run without the named protection',
-    known: async () => (await import('./gap-names.ts')).gapNames(),
+    known: GAP_NAMES,
   },
   'allow-user-expansion': { kind: 'boolean', about: 'let agent-permissions.json also add permissions' },
 })
 
 export type PolicyFlags = FlagValues<typeof policyFlags>
 
+/** What a policy is loaded with. */
+export const loadOptions = (flags: PolicyFlags, project: Project) => ({
+  flags: flagDocument(flags, project),
+  offline: flags.offline,
+  allowUserExpansion: flags['allow-user-expansion'],
+})
+
+/** The same for a run, which finds the project itself. */
+export const runOptions = (flags: PolicyFlags) => ({
+  flags: (project: Project) => flagDocument(flags, project),
+  offline: flags.offline,
+  allowUserExpansion: flags['allow-user-expansion'],
+})
+
 /** The flags except `--offline` as a config document, so that one parser validates both. */
 export function flagDocument(flags: PolicyFlags, project: Project): object {
   refuseContradictions(flags)
-  const files = {
-    ...some(
-      'read',
-      flags.read.map(path => fromCwd(path, project)),
-    ),
-    ...some(
-      'write',
-      flags.write.map(path => fromCwd(path, project)),
-    ),
-    ...some(
-      'deny',
-      flags.deny.map(path => patternFromCwd(path, project)),
-    ),
-  }
-  const network = {
-    ...endpoints(flags.allow),
-    ...some('groups', flags.group),
-    ...(flags.ask && { ask: 'hold' }),
-  }
   const wall = flags.wall === undefined ? [] : [`wall=${showMillis(flags.wall)}`]
-  const limits = limitEntries([...flags.limit, ...wall])
-  return {
-    ...given('profile', flags.profile),
-    ...given('isolation', flags.isolation),
-    ...given('backend', flags.backend),
-    ...section('files', files),
-    ...section('network', network),
-    ...section('limits', limits),
-    ...section('env', Object.fromEntries(flags.env.map(envEntry))),
-    ...some('acceptGaps', flags['accept-gap']),
-  }
+  return withoutEmpty({
+    profile: flags.profile,
+    isolation: flags.isolation,
+    backend: flags.backend,
+    files: withoutEmpty({
+      read: flags.read.map(path => fromCwd(path, project)),
+      write: flags.write.map(path => fromCwd(path, project)),
+      deny: flags.deny.map(path => patternFromCwd(path, project)),
+    }),
+    network: withoutEmpty({
+      ...endpoints(flags.allow),
+      groups: flags.group,
+      ask: flags.ask ? 'hold' : undefined,
+    }),
+    limits: limitEntries([...flags.limit, ...wall]),
+    env: Object.fromEntries(flags.env.map(envEntry)),
+    acceptGaps: flags['accept-gap'],
+  })
 }
+
+/** Without flags that were not given. */
+const withoutEmpty = (document: Readonly<Record<string, string | object | undefined>>): object =>
+  Object.fromEntries(
+    Object.entries(document).filter(
+      ([, value]) => typeof value === 'string' || Object.keys(value ?? {}).length > 0,
+    ),
+  )
 
 /** Refuses contradicting flags instead of ignoring one of them. */
 function refuseContradictions({ offline, allow, group, ask, env }: PolicyFlags): void {
@@ -106,13 +117,9 @@ function refuseContradictions({ offline, allow, group, ask, env }: PolicyFlags):
       })
 }
 
-const given = (key: string, value: string | undefined) => (value === undefined ? {} : { [key]: value })
-const some = (key: string, list: readonly string[]) => (list.length === 0 ? {} : { [key]: list })
-const section = (key: string, value: object) => (Object.keys(value).length === 0 ? {} : { [key]: value })
-
 /** A path on the command line is relative to the current directory, not to the workspace. */
-const fromCwd = (path: string, project: Project): string =>
-  path.startsWith('/') || path.startsWith('~') ? path : resolve(project.cwd, path)
+export const fromCwd = (path: string, { cwd }: Pick<Project, 'cwd'>): string =>
+  path.startsWith('/') || path.startsWith('~') ? path : resolve(cwd, path)
 
 /** Patterns are anchored at the workspace. A pattern typed in a subdirectory means that subdirectory. */
 function patternFromCwd(path: string, project: Project): string {

@@ -1,4 +1,4 @@
-import { afterPatience } from '../../run/launch-line.ts'
+import { afterPatience } from '../../terminal/screen.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Shows a progress line on a terminal if the work takes long. */

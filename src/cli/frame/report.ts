@@ -5,13 +5,6 @@ import type { Paint } from '../render/colour.ts'
 /** Enough for a sentence with a path. Hostile text cannot flood the terminal. */
 const CAP = 2000
 
-interface Report {
-  readonly code: string
-  readonly what: string
-  readonly at: string | null
-  readonly hint: string | null
-}
-
 export const exitCodeOf = (error: unknown): ExitCode =>
   error instanceof PenError ? error.exitCode : ERROR_CODES.INTERNAL
 
@@ -28,7 +21,7 @@ export function reportText(error: unknown, paint: Paint, debug: boolean): string
 /** The error as JSON: one line, always the same keys. */
 export const reportJson = (error: unknown): string => printableJson({ error: reportOf(error) })
 
-function reportOf(thrown: unknown): Report {
+function reportOf(thrown: unknown) {
   const error = knownError(thrown)
   if (error instanceof PenError) {
     const at = error.at === undefined ? null : showPlace(error.at)

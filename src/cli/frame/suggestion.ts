@@ -1,7 +1,6 @@
 /** Shows the smallest change of the live config that allows what a run connected to. Never applies it. */
 import { auditDirectory } from '../../audit/directory.ts'
 import { type AuditRecord, listSegments, readAudit } from '../../audit/read.ts'
-import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
 import type { Millis } from '../../base/quantity.ts'
 import { resolveGroup } from '../../config/groups.ts'
 import { loadPolicy } from '../../config/load.ts'
@@ -16,10 +15,14 @@ import { type DialAttempt, type Suggestion, suggest } from '../../policy/network
 import { suggestionData, suggestionText } from '../render/suggestion-text.ts'
 import type { Terminal } from './terminal.ts'
 
-/** A group that covers some of the suggested hosts. */
-export interface GroupOffer {
-  readonly name: string
-  readonly covers: number
+export interface Learned {
+  readonly suggestion: Suggestion
+  /** Groups that cover some of the suggested hosts. */
+  readonly groups: readonly { readonly name: string; readonly covers: number }[]
+  /** The groups of the policy. */
+  readonly had: readonly string[]
+  /** Whether there were too many hosts to show. */
+  readonly isCut: boolean
 }
 
 interface Request {
@@ -28,35 +31,29 @@ interface Request {
   readonly json: boolean
 }
 
-export async function showSuggestion({ run, since, json }: Request, terminal: Terminal): Promise<ExitCode> {
-  const project = findProject()
-  if (run !== undefined && !runsOf(project).some(name => name.run === run))
-    throw new PenError('USAGE', {
-      what: `no run ${run} in this project's audit`,
-      at: '--run',
-      hint: 'pen logs --all',
-    })
+export async function showSuggestion(
+  project: Project,
+  { run, since, json }: Request,
+  terminal: Terminal,
+): Promise<void> {
   const from = since === undefined ? '' : new Date(Date.now() - since).toISOString()
-  const { suggestion, groups, had, isCut } = await learn(project, run, from)
-  if (json) terminal.printJson({ ...suggestionData(suggestion, groups, had), truncated: isCut })
-  else terminal.print(suggestionText(suggestion, groups, had, terminal.paint))
-  if (isCut && !json) terminal.note(CUT)
-  return EXIT.ok
+  const learned = await learn(project, run, from)
+  if (json) terminal.printJson({ ...suggestionData(learned), truncated: learned.isCut })
+  else terminal.print(suggestionText(learned, terminal.paint))
+  if (learned.isCut && !json) terminal.note(CUT)
 }
 
 /** Shows the suggestion for this process's own run, on stderr, because stdout belongs to the command. */
 export async function noteLearned(terminal: Terminal): Promise<void> {
   const project = findProject()
-  const run = runsOf(project).findLast(({ pid }) => pid === process.pid)?.run
+  const run = listSegments(auditDirectory(project.stateDir)).findLast(({ pid }) => pid === process.pid)?.run
   if (run === undefined) return
-  const { suggestion, groups, had, isCut } = await learn(project, run, '')
-  terminal.note(suggestionText(suggestion, groups, had, terminal.paintNote))
-  if (isCut) terminal.note(CUT)
+  const learned = await learn(project, run, '')
+  terminal.note(suggestionText(learned, terminal.paintNote))
+  if (learned.isCut) terminal.note(CUT)
 }
 
-const runsOf = ({ stateDir }: Project) => listSegments(auditDirectory(stateDir))
-
-async function learn(project: Project, run: string | undefined, from: string) {
+async function learn(project: Project, run: string | undefined, from: string): Promise<Learned> {
   const { wanted, isCut } = wantedIn(
     readAudit(auditDirectory(project.stateDir), { run, wanted: ({ time }) => time >= from }),
   )
@@ -90,10 +87,7 @@ const MOST_TARGETS = 200
 const CUT = `only the first ${MOST_TARGETS} hosts are shown; see the rest with pen logs, or use --run and --since`
 
 /** Parses names from the audit again, because programs in the sandbox chose them. */
-function wantedIn(records: Iterable<AuditRecord>): {
-  readonly wanted: DialAttempt[]
-  readonly isCut: boolean
-} {
+function wantedIn(records: Iterable<AuditRecord>): { wanted: DialAttempt[]; isCut: boolean } {
   const found = new Map<string, DialAttempt>()
   let isCut: boolean = false
   for (const { kind, name, address, port: number, reason } of records) {
@@ -116,7 +110,7 @@ async function groupOffers(
   project: Project,
   { add }: Suggestion,
   had: readonly string[],
-): Promise<GroupOffer[]> {
+): Promise<Learned['groups']> {
   if (add.length === 0) return []
   const { home, state, workspace } = project.world
   const offers = Object.keys(GROUPS)

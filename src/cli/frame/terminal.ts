@@ -41,9 +41,10 @@ export function openTerminal(env: Readonly<Record<string, string | undefined>>):
 
 const withNewline = (text: string): string => (text.endsWith('\n') ? text : `${text}\n`)
 
-function writeOut(text: string): void {
+/** Writes to stdout. */
+export function writeOut(data: string | Uint8Array): void {
   try {
-    writeAll(1, text)
+    writeAll(1, data)
   } catch (error) {
     const errno = errnoOf(error)
     if (errno === 'EPIPE') throw new OutputClosed('stdout is closed')
@@ -64,9 +65,9 @@ function writeNote(text: string): void {
 }
 
 /** Loads `node:fs` on first use, because the exec daemon and the supervisor start without it. */
-export function writeAll(fd: number, text: string): void {
+export function writeAll(fd: number, data: string | Uint8Array): void {
   const { writeSync } = process.getBuiltinModule('node:fs')
-  const bytes = Buffer.from(text)
+  const bytes = typeof data === 'string' ? Buffer.from(data) : data
   for (let done = 0; done < bytes.length; ) {
     try {
       done += writeSync(fd, bytes, done)

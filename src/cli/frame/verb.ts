@@ -1,6 +1,13 @@
-import type { ExitCode } from '../../base/error.ts'
-import type { FlagSpecs, FlagValues, PositionalSpecs, PositionalValues } from './flag-spec.ts'
-import { parseArguments, refuseUnknown } from './flags.ts'
+import { EXIT, type ExitCode } from '../../base/error.ts'
+import { findProject, type Project } from '../../config/project.ts'
+import {
+  type FlagSpecs,
+  type FlagValues,
+  jsonFlag,
+  type PositionalSpecs,
+  type PositionalValues,
+} from './flag-spec.ts'
+import { parseArguments } from './flags.ts'
 import type { Terminal } from './terminal.ts'
 
 /** The environment and the terminal of a verb. Tests pass their own. */
@@ -11,11 +18,16 @@ export interface CliContext {
   readonly terminal: Terminal
 }
 
-export interface Invocation<F extends FlagSpecs, P extends PositionalSpecs> extends CliContext {
-  readonly flags: FlagValues<F>
+export interface Invocation<F extends FlagSpecs = FlagSpecs, P extends PositionalSpecs = PositionalSpecs>
+  extends CliContext {
+  readonly flags: FlagValues<F & typeof jsonFlag>
   readonly positionals: PositionalValues<P>
   /** The command to run with its flags, for verbs that take one. */
   readonly command: readonly string[]
+  /** The project of the current directory. Reading it fails where no project can be, such as in the home. */
+  readonly project: Project
+  /** Prints the result: the data with --json, else the text or its lines. */
+  answer(data: unknown, text: string | readonly string[]): void
 }
 
 /** The parts of a verb that do not depend on the types of its flags. */
@@ -26,8 +38,6 @@ export interface VerbDescription {
   readonly summary: string
   /** Paragraphs below the summary in `--help`. */
   readonly details?: string
-  /** Complete command lines, each with its effect. */
-  readonly examples: readonly { readonly line: string; readonly does: string }[]
   /** Set if the verb takes a command, which begins at the first argument that is no flag, or only after `--`. */
   readonly command?: 'required' | 'optional' | 'after-dashes'
   /** 'allow' only for verbs that neither start nor configure a sandbox: agents inside must not do that. */
@@ -35,15 +45,21 @@ export interface VerbDescription {
 }
 
 export interface VerbSpec<F extends FlagSpecs, P extends PositionalSpecs> extends VerbDescription {
-  readonly flags: F
+  /** False for a verb whose output is never JSON. */
+  readonly json?: boolean
+  readonly flags?: F
   readonly positionals?: P
-  run(invocation: Invocation<F, P>): Promise<ExitCode>
+  /** Complete command lines, each with its effect. */
+  readonly examples: Readonly<Record<string, string>>
+  /** Without an exit code, the verb succeeded. */
+  run(invocation: Invocation<F, P>): Promise<ExitCode | undefined>
 }
 
 /** A verb with its flags' types erased. */
 export interface Verb extends VerbDescription {
   readonly flags: FlagSpecs
   readonly positionals: PositionalSpecs
+  readonly examples: readonly { readonly line: string; readonly does: string }[]
   start(argv: readonly string[], context: CliContext): Promise<ExitCode>
 }
 
@@ -58,18 +74,33 @@ export interface VerbGroup {
   readonly verbs: VerbTable
 }
 
-export function defineVerb<const F extends FlagSpecs, const P extends PositionalSpecs = Record<never, never>>(
-  spec: VerbSpec<F, P>,
-): Verb {
-  const { run, positionals, ...rest } = spec
+/** Every verb gets --json, unless it prints something else than text: `json: false`. */
+export function defineVerb<
+  const F extends FlagSpecs = Record<never, never>,
+  const P extends PositionalSpecs = Record<never, never>,
+>(spec: VerbSpec<F, P>): Verb {
+  const { run, json = true, ...rest } = spec
+  const flags = { ...spec.flags, ...(json && jsonFlag) } as F & typeof jsonFlag
+  const positionals = spec.positionals ?? ({} as P)
+  const syntax = { ...rest, flags, positionals }
   return {
-    ...rest,
-    positionals: positionals ?? {},
+    ...syntax,
+    examples: Object.entries(spec.examples).map(([line, does]) => ({ line, does })),
     // Async, so that a mistake in the arguments rejects like any other failure.
     start: async (argv, context) => {
-      const given = parseArguments(spec, argv)
-      await refuseUnknown(spec.flags, given.flags)
-      return await run({ ...given, ...context })
+      const given = parseArguments(syntax, argv)
+      const code = await run({
+        ...given,
+        ...context,
+        get project() {
+          return findProject()
+        },
+        answer(data, text) {
+          if (given.flags.json) context.terminal.printJson(data)
+          else for (const line of [text].flat()) context.terminal.print(line)
+        },
+      })
+      return code ?? EXIT.ok
     },
   }
 }

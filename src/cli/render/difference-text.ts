@@ -44,7 +44,7 @@ const WIDER: readonly (readonly [string, string])[] = [
 ]
 
 /** Undefined for a difference that does not widen permissions. */
-export const wideningWords = ({ key, widens }: Difference): string | undefined =>
+const wideningWords = ({ key, widens }: Difference): string | undefined =>
   widens ? (WIDER.find(([start]) => key.startsWith(start))?.[1] ?? 'it can do more') : undefined
 
 export function proposalText({ differences, elsewhere, digest }: Proposal, paint: Paint): string {

@@ -35,22 +35,8 @@ export const allNew = (text: string, paint: Paint): string =>
 const painted = (sign: Change['sign'], text: string, paint: Paint): string =>
   sign === '+' ? paint('green', text) : sign === '-' ? paint('red', text) : text
 
-function compare(before: readonly string[], after: readonly string[]): Change[] {
-  let start = 0
-  while (start < before.length && start < after.length && before[start] === after[start]) start += 1
-  let tail = 0
-  const most = Math.min(before.length, after.length) - start
-  while (tail < most && before.at(-1 - tail) === after.at(-1 - tail)) tail += 1
-  const same = (line: string): Change => ({ sign: ' ', line })
-  return [
-    ...before.slice(0, start).map(same),
-    ...middle(before.slice(start, before.length - tail), after.slice(start, after.length - tail)),
-    ...before.slice(before.length - tail).map(same),
-  ]
-}
-
 /** Longest common subsequence. */
-function middle(old: readonly string[], fresh: readonly string[]): Change[] {
+function compare(old: readonly string[], fresh: readonly string[]): Change[] {
   const width = fresh.length + 1
   if (old.length * width > MAX_PAIRS)
     return [

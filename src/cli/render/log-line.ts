@@ -4,7 +4,7 @@ import { asWord, inQuotes, printable, printableJson } from '../../base/printable
 import { isBackgroundHost } from '../../policy/network/background-hosts.ts'
 import type { Colour, Paint } from './colour.ts'
 
-const COLOURS: Readonly<Record<AuditRecord['verdict'], Colour>> = {
+export const VERDICT_COLOURS: Readonly<Record<AuditRecord['verdict'], Colour>> = {
   allow: 'green',
   hold: 'cyan',
   deny: 'red',
@@ -16,11 +16,11 @@ const TARGET_WIDTH = 32
 export function logLine(record: AuditRecord, paint: Paint): string {
   const { verdict } = record
   const field = fieldsOf(record)
-  const { target, text } = describe(record, field)
+  const [target, text] = describe(record, field)
   const fix = field('fix')
   const parts = [
     paint('dim', localTime(record.time)),
-    paint(COLOURS[verdict], verdict.padEnd(5)),
+    paint(VERDICT_COLOURS[verdict], verdict.padEnd(5)),
     target.padEnd(TARGET_WIDTH),
     fix === undefined ? text : `${text}  ${paint('bold', `→ ${fix}`)}`,
   ]
@@ -43,116 +43,82 @@ const fieldsOf =
     return printable(value).replaceAll('\\\\', '\\')
   }
 
-interface Description {
-  readonly target: string
-  readonly text: string
+/** The target and the text of each kind of record. */
+const KINDS: Readonly<Record<string, (field: Fields, record: AuditRecord) => [string, string]>> = {
+  'connection-allowed': field => [endpoint(field), `allowed by ${field('rule')}${said(field)}`],
+  'connection-held': field => [
+    endpoint(field),
+    `waits for approval until ${localTime(field('until') ?? '').slice(-8)}`,
+  ],
+  'connection-denied': field => [endpoint(field), `${because(field)}${said(field)}`],
+  'connection-failed': field => [endpoint(field), `allowed, but not reached: ${because(field)}`],
+  'connection-closed': field => [
+    endpoint(field),
+    `closed (${because(field)}): ${field('bytesUp')} bytes up, ${field('bytesDown')} down, ${field('ms')} ms`,
+  ],
+  'flow-refused': field => [`${endpoint(field)}/${field('protocol')}`, because(field)],
+  'dns-refused': field => [
+    word(field('raw') ?? 'DNS'),
+    `${field('count')} DNS queries refused: ${because(field)}`,
+  ],
+  'limit-hit': field => [
+    field('limit') ?? '',
+    `limit reached ${field('value') ?? ''} ${because(field)}`.trimEnd(),
+  ],
+  quarantine: field => [path(field), `${because(field)}${moved(field)}`],
+  'place-held': field => [path(field), `was created or replaced, and ${held(field)}`],
+  'broker-allowed': field => [path(field), `${field('op')}: granted by ${field('rule') ?? '-'}`],
+  'broker-denied': field => [path(field), `${field('op')}: ${because(field)}`],
+  'broker-ended': field => [
+    path(field),
+    `${field('op')} ended (${because(field)}): ${field('bytes')} bytes, ${field('ms')} ms`,
+  ],
+  'grants-changed': (_, record) => ['grants', changes(record)],
+  'exec-start': (field, record) => [`command ${field('execution')}`, `started: ${words(record)}`],
+  'exec-end': field => [
+    `command ${field('execution')}`,
+    `ended: ${field('reason') ?? `exit ${field('exitCode')}`} after ${field('ms')} ms`,
+  ],
+  'forward-start': field => [
+    `port ${field('guest')}`,
+    `forwarded from 127.0.0.1:${field('host')} of the host`,
+  ],
+  'forward-end': field => [
+    `port ${field('guest')}`,
+    `forward closed: ${field('connections')} connections, ${field('refused')} refused, ${field('ms')} ms`,
+  ],
+  'file-allowed': field => [path(field), `${field('access')} allowed by ${field('rule')}`],
+  'file-denied': field => [path(field), `${field('access')} refused: ${because(field)}`],
+  'tool-allowed': (field, record) => [
+    field('program') ?? '',
+    `allowed by ${field('rule')}: ${words(record)}`,
+  ],
+  'tool-denied': (field, record) => [words(record), because(field)],
+  'tool-ended': (field, record) => [words(record), ended(field)],
+  'cleanup-failed': field => [field('what') ?? '', `could not be cleaned up: ${because(field)}`],
+  'policy-changed': (_, record) => ['policy', changes(record)],
+  'policy-edit-refused': field => [
+    field('at') ?? 'policy',
+    `an edit was refused, the old policy stays active: ${because(field)}`,
+  ],
+  'run-start': field => [
+    `run ${field('run')}`,
+    `started: ${field('soft') === 'true' ? 'SOFT_SANDBOX, ' : ''}${field('backend')}, pen ${field('pen')}, ${field('os')} ${field('kernel')}`,
+  ],
+  'run-end': field => [`run ${field('run')}`, `ended: ${field('signal') ?? `exit ${field('exitCode')}`}`],
+  dropped: (field, record) => ['audit', dropped(record, field)],
 }
 
-function describe(record: AuditRecord, field: Fields): Description {
-  const because = field('why') ?? field('reason') ?? ''
-  switch (record.kind) {
-    case 'connection-allowed':
-      return { target: endpoint(field), text: `allowed by ${field('rule')}${said(field)}` }
-    case 'connection-held':
-      return {
-        target: endpoint(field),
-        text: `waits for approval until ${localTime(field('until') ?? '').slice(-8)}`,
-      }
-    case 'connection-denied':
-      return { target: endpoint(field), text: `${because}${said(field)}` }
-    case 'connection-failed':
-      return { target: endpoint(field), text: `allowed, but not reached: ${because}` }
-    case 'connection-closed':
-      return {
-        target: endpoint(field),
-        text: `closed (${because}): ${field('bytesUp')} bytes up, ${field('bytesDown')} down, ${field('ms')} ms`,
-      }
-    case 'flow-refused':
-      return { target: `${endpoint(field)}/${field('protocol')}`, text: because }
-    case 'dns-refused':
-      return {
-        target: word(field('raw') ?? 'DNS'),
-        text: `${field('count')} DNS queries refused: ${because}`,
-      }
-    case 'limit-hit':
-      return {
-        target: field('limit') ?? '',
-        text: `limit reached ${field('value') ?? ''} ${because}`.trimEnd(),
-      }
-    case 'quarantine':
-      return { target: word(field('path') ?? ''), text: `${because}${moved(field)}` }
-    case 'place-held':
-      return {
-        target: word(field('path') ?? ''),
-        text:
-          field('held') === 'true'
-            ? `was created or replaced, and is ${field('how') === 'cover' ? 'hidden again' : 'protected again'}`
-            : `was created or replaced, and could not be protected: ${because}`,
-      }
-    case 'broker-allowed':
-      return { target: word(field('path') ?? ''), text: `${field('op')}: granted by ${field('rule') ?? '-'}` }
-    case 'broker-denied':
-      return { target: word(field('path') ?? ''), text: `${field('op')}: ${because}` }
-    case 'broker-ended':
-      return {
-        target: word(field('path') ?? ''),
-        text: `${field('op')} ended (${because}): ${field('bytes')} bytes, ${field('ms')} ms`,
-      }
-    case 'grants-changed':
-      return { target: 'grants', text: changes(record) }
-    case 'exec-start':
-      return { target: `command ${field('execution')}`, text: `started: ${words(record)}` }
-    case 'exec-end':
-      return {
-        target: `command ${field('execution')}`,
-        text: `ended: ${field('reason') ?? `exit ${field('exitCode')}`} after ${field('ms')} ms`,
-      }
-    case 'forward-start':
-      return {
-        target: `port ${field('guest')}`,
-        text: `forwarded from 127.0.0.1:${field('host')} of the host`,
-      }
-    case 'forward-end':
-      return {
-        target: `port ${field('guest')}`,
-        text: `forward closed: ${field('connections')} connections, ${field('refused')} refused, ${field('ms')} ms`,
-      }
-    case 'file-allowed':
-      return { target: word(field('path') ?? ''), text: `${field('access')} allowed by ${field('rule')}` }
-    case 'file-denied':
-      return { target: word(field('path') ?? ''), text: `${field('access')} refused: ${because}` }
-    case 'tool-allowed':
-      return { target: field('program') ?? '', text: `allowed by ${field('rule')}: ${words(record)}` }
-    case 'tool-denied':
-      return { target: words(record), text: because }
-    case 'tool-ended':
-      return { target: words(record), text: ended(field) }
-    case 'cleanup-failed':
-      return { target: field('what') ?? '', text: `could not be cleaned up: ${because}` }
-    case 'policy-changed':
-      return { target: 'policy', text: changes(record) }
-    case 'policy-edit-refused':
-      return {
-        target: field('at') ?? 'policy',
-        text: `an edit was refused, the old policy stays active: ${because}`,
-      }
-    case 'run-start':
-      return {
-        target: `run ${field('run')}`,
-        text: `started: ${field('soft') === 'true' ? 'SOFT_SANDBOX, ' : ''}${field('backend')}, pen ${field('pen')}, ${field('os')} ${field('kernel')}`,
-      }
-    case 'run-end':
-      return {
-        target: `run ${field('run')}`,
-        text: `ended: ${field('signal') ?? `exit ${field('exitCode')}`}`,
-      }
-    case 'dropped':
-      return { target: 'audit', text: dropped(record, field) }
-    default:
-      // From a later version of pen: shown unchanged.
-      return { target: printable(record.kind, 32), text: printable(JSON.stringify(record), 1000) }
-  }
+function describe(record: AuditRecord, field: Fields): [target: string, text: string] {
+  const { kind } = record
+  const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined
+  // A kind of a later version of pen is shown unchanged.
+  return known?.(field, record) ?? [printable(kind, 32), printable(JSON.stringify(record), 1000)]
 }
+
+const because = (field: Fields): string => field('why') ?? field('reason') ?? ''
+
+const path = (field: Fields): string => word(field('path') ?? '')
 
 /** Quotes text that the sandbox chose, because it can imitate pen's own words. The text is already escaped. */
 const word = (printed: string): string => (asWord(printed) === printed ? printed : inQuotes(printed))
@@ -166,6 +132,11 @@ function endpoint(field: Fields): string {
 const said = (field: Fields): string => {
   const raw = field('raw')
   return raw === undefined ? '' : ` (said ${inQuotes(raw)})`
+}
+
+function held(field: Fields): string {
+  if (field('held') !== 'true') return `could not be protected: ${because(field)}`
+  return `is ${field('how') === 'cover' ? 'hidden again' : 'protected again'}`
 }
 
 const moved = (field: Fields): string => (field('to') === undefined ? '' : `; moved to ${field('to')}`)

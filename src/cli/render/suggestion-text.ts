@@ -1,15 +1,9 @@
 /** A suggestion with the command that applies it. */
 import { type AllowRule, listOf, printRule } from '../../policy/network/net-rule.ts'
-import type { Suggestion } from '../../policy/network/suggest.ts'
-import type { GroupOffer } from '../frame/suggestion.ts'
+import type { Learned } from '../frame/suggestion.ts'
 import type { Paint } from './colour.ts'
 
-export function suggestionText(
-  suggestion: Suggestion,
-  groups: readonly GroupOffer[],
-  had: readonly string[],
-  paint: Paint,
-): string {
+export function suggestionText({ suggestion, groups, had }: Learned, paint: Paint): string {
   const { add, wildcards, withheld, denied } = suggestion
   const lines: string[] = []
   if (add.length === 0) lines.push('nothing to suggest: the rules allow every host that was used')
@@ -37,11 +31,11 @@ export function suggestionText(
   return lines.join('\n')
 }
 
-export const suggestionData = (
-  { add, wildcards, withheld, denied }: Suggestion,
-  groups: readonly GroupOffer[],
-  had: readonly string[],
-) => ({
+export const suggestionData = ({
+  suggestion: { add, wildcards, withheld, denied },
+  groups,
+  had,
+}: Learned) => ({
   version: 1,
   add: add.map(({ rule, count }) => ({ key: `network.${listOf(rule)}`, rule: printRule(rule), count })),
   command: add.length === 0 ? null : allowCommand(add.map(({ rule }) => rule)),

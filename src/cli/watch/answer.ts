@@ -1,9 +1,7 @@
 /** Saves the user's answer to a waiting connection, in the files that `pen allow` and `pen deny` write. */
-import { editLiveConfig, editNetworkList } from '../../config/edit.ts'
 import { addGrants } from '../../config/grants/network-grants.ts'
 import type { Project } from '../../config/project.ts'
-import { listOf, printRule } from '../../policy/network/net-rule.ts'
-import { allowRules, denyRules } from '../frame/endpoints.ts'
+import { addRules, parseRules } from '../frame/network-rules.ts'
 import type { HeldTarget } from './state.ts'
 
 export type Answer = 'once' | 'session' | 'always' | 'not now' | 'never'
@@ -15,45 +13,18 @@ const ONCE_SLACK_MS = 2000
 /** Returns the message to show. Parses the target again as a rule, because the sandbox chose the name. */
 export async function answer(project: Project, held: HeldTarget, given: Answer): Promise<string> {
   const { run, target } = held
-  const { stateDir } = project
-  const grant = { by: 'pen watch', run } as const
-  switch (given) {
-    case 'once': {
-      const [rule] = await allowRules([target])
-      const until = new Date(held.until + ONCE_SLACK_MS)
-      if (rule !== undefined) addGrants(stateDir, [{ ...grant, effect: 'allow', rule, once: true, until }])
-      return `allowed once: ${target}`
-    }
-    case 'session': {
-      const [rule] = await allowRules([target])
-      if (rule !== undefined)
-        addGrants(stateDir, [{ ...grant, effect: 'allow', rule, once: false, until: undefined }])
-      return `allowed until the sandbox stops: ${target}`
-    }
-    case 'not now': {
-      const [rule] = await denyRules([target])
-      const until = new Date(Date.now() + NOT_NOW_MS)
-      if (rule !== undefined) addGrants(stateDir, [{ ...grant, effect: 'deny', rule, once: false, until }])
-      return `denied once: ${target}`
-    }
-    case 'always': {
-      const [rule] = await allowRules([target])
-      if (rule !== undefined)
-        await editLiveConfig(project, config =>
-          editNetworkList(config, listOf(rule), list => withEntry(list, printRule(rule))),
-        )
-      return `allowed permanently: ${target} (undo: pen forget ${target})`
-    }
-    case 'never': {
-      const [rule] = await denyRules([target])
-      if (rule !== undefined)
-        await editLiveConfig(project, config =>
-          editNetworkList(config, 'deny', list => withEntry(list, printRule(rule))),
-        )
-      return `denied permanently: ${target} (undo: pen forget ${target})`
-    }
+  const effect = given === 'not now' || given === 'never' ? 'deny' : 'allow'
+  const done = effect === 'deny' ? 'denied' : 'allowed'
+  const rules = await parseRules(effect, [target])
+  if (given === 'always' || given === 'never') {
+    await addRules(project, effect, rules)
+    return `${done} permanently: ${target} (undo: pen forget ${target})`
   }
+  const end = given === 'once' ? held.until + ONCE_SLACK_MS : Date.now() + NOT_NOW_MS
+  const until = given === 'session' ? undefined : new Date(end)
+  addGrants(
+    project.stateDir,
+    rules.map(rule => ({ effect, rule, by: 'pen watch', once: given === 'once', run, until })),
+  )
+  return `${done} ${given === 'session' ? 'until the sandbox stops' : 'once'}: ${target}`
 }
-
-const withEntry = (list: readonly string[], text: string): readonly string[] =>
-  list.includes(text) ? list : [...list, text]

@@ -4,18 +4,10 @@ import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
 import type { Project } from '../../config/project.ts'
 import type { Paint } from '../render/colour.ts'
-import { type Answer, answer } from './answer.ts'
+import { answer } from './answer.ts'
 import { screenLines } from './screen.ts'
 import { type HeldTarget, type RefusedTarget, WatchState } from './state.ts'
 import { type Key, WatchTerminal } from './terminal.ts'
-
-const ANSWERS: Readonly<Partial<Record<Key, Answer>>> = {
-  o: 'once',
-  s: 'session',
-  a: 'always',
-  d: 'not now',
-  n: 'never',
-}
 
 /** Keys are ignored right after the selection changes, so that a key meant for one target does not answer another. */
 const ARMED_AFTER_MS = 700
@@ -47,19 +39,14 @@ export class WatchScreen {
     return this.#ending.signal
   }
 
+  /** `records` ends when `ending` aborts. */
   async untilEnd(records: AsyncGenerator<AuditRecord[]>): Promise<void> {
-    const { signal } = this.#ending
     const ticking = setInterval(() => this.#draw(), REDRAW_MS)
-    const aborted = new Promise<undefined>(resolve => {
-      if (signal.aborted) resolve(undefined)
-      signal.addEventListener('abort', () => resolve(undefined))
-    })
     try {
       this.#draw()
-      for (;;) {
-        const next = await Promise.race([records.next(), aborted])
-        if (next === undefined || next.done === true) return
-        for (const record of next.value) this.#state.add(record)
+      for await (const batch of records) {
+        if (this.ending.aborted) return
+        for (const record of batch) this.#state.add(record)
         this.#draw()
       }
     } finally {
@@ -117,13 +104,12 @@ export class WatchScreen {
       this.#draw()
       return
     }
-    const given = ANSWERS[key]
     const target = choices[at]
-    if (given === undefined || target === undefined || performance.now() < this.#armedAt) return
+    if (target === undefined || performance.now() < this.#armedAt) return
     this.#disarm()
-    if (!('until' in target) && given === 'not now') return
+    if (!('until' in target) && key === 'not now') return
     const until = 'until' in target ? target.until : Date.now() + ONCE_MS
-    void answer(this.#project, { ...target, until }, given)
+    void answer(this.#project, { ...target, until }, key)
       .catch(describe)
       .then(message => {
         this.#message = printable(message, 300).replaceAll(/[^ -~]/g, '?')

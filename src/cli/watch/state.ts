@@ -6,16 +6,6 @@ import { HOST_SERVICE } from '../../policy/network/host.ts'
 import { plain } from '../render/colour.ts'
 import { isBackgroundRefusal, logLine } from '../render/log-line.ts'
 
-/** Connections of one run to the same target that wait for approval. */
-export interface HeldTarget {
-  readonly key: string
-  readonly run: string
-  readonly target: string
-  /** When the first of them is refused. */
-  readonly until: number
-  readonly count: number
-}
-
 /** A refused target of a running sandbox that a rule can allow. */
 export interface RefusedTarget {
   readonly key: string
@@ -24,15 +14,15 @@ export interface RefusedTarget {
   readonly count: number
 }
 
-export interface Totals {
-  allowed: number
-  refused: number
-  /** Refused background calls of agents. They get no line. */
-  quiet: number
-  failed: number
-  limits: number
-  bytesUp: number
-  bytesDown: number
+/** Connections of one run to the same target that wait for approval. */
+export interface HeldTarget extends RefusedTarget {
+  /** When the first of them is refused. */
+  readonly until: number
+}
+
+interface Line {
+  readonly verdict: AuditRecord['verdict']
+  readonly text: string
 }
 
 const MOST_LINES = 500
@@ -42,30 +32,28 @@ const MOST_REFUSED = 200
 const SLACK_MS = 3000
 
 export class WatchState {
-  readonly totals: Totals = {
+  readonly totals = {
     allowed: 0,
     refused: 0,
+    /** Refused background calls of agents. They get no line. */
     quiet: 0,
     failed: 0,
     limits: 0,
     bytesUp: 0,
     bytesDown: 0,
   }
-  readonly #held = new Map<
-    string,
-    { readonly run: string; readonly target: string; readonly until: number }
-  >()
+  /** By connection. */
+  readonly #held = new Map<string, Pick<HeldTarget, 'run' | 'target' | 'until'>>()
   /** The newest is last. */
   readonly #refused = new Map<string, RefusedTarget>()
-  #lines: { readonly verdict: AuditRecord['verdict']; readonly text: string }[] = []
+  #lines: Line[] = []
 
   add(record: AuditRecord): void {
     this.#count(record)
     this.#hold(record)
     this.#refuse(record)
     if (record.kind === 'connection-closed' || isBackgroundRefusal(record)) return
-    const text = shortLine(record)
-    this.#lines.push({ verdict: record.verdict, text })
+    this.#lines.push({ verdict: record.verdict, text: shortLine(record) })
     if (this.#lines.length > 2 * MOST_LINES) this.#lines = this.#lines.slice(-MOST_LINES)
   }
 
@@ -91,7 +79,7 @@ export class WatchState {
   }
 
   /** The newest lines, oldest first. */
-  lines(count: number): readonly { readonly verdict: AuditRecord['verdict']; readonly text: string }[] {
+  lines(count: number): readonly Line[] {
     return count <= 0 ? [] : this.#lines.slice(-count)
   }
 

@@ -1,10 +1,11 @@
 /** Full-screen mode of the user's terminal. Restores the terminal on every exit. */
 import { makeRaw, windowSize } from '../../terminal/host-terminal.ts'
 import { writeAll } from '../frame/terminal.ts'
+import type { Answer } from './answer.ts'
 
-export type Key = 'up' | 'down' | 'quit' | 'o' | 's' | 'a' | 'd' | 'n'
+export type Key = 'up' | 'down' | 'quit' | Answer
 
-export interface ScreenEvents {
+interface ScreenEvents {
   key(key: Key): void
   /** The terminal was closed, or a signal asks pen to end. */
   end(): void
@@ -26,11 +27,11 @@ const KEYS: ReadonlyMap<string, Key> = new Map([
   ['q', 'quit'],
   ['\x03', 'quit'],
   ['\x04', 'quit'],
-  ['o', 'o'],
-  ['s', 's'],
-  ['a', 'a'],
-  ['d', 'd'],
-  ['n', 'n'],
+  ['o', 'once'],
+  ['s', 'session'],
+  ['a', 'always'],
+  ['d', 'not now'],
+  ['n', 'never'],
 ])
 
 export class WatchTerminal {

@@ -4,7 +4,14 @@ import { PenError } from '../../base/error.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
 import type { FileGrant } from '../../policy/files/decide-grant.ts'
 import { type HostPath, normalize } from '../../policy/files/path.ts'
-import { type JsonDocument, type JsonPath, type JsonValue, printJson, readJson } from '../json/json.ts'
+import {
+  isObject,
+  type JsonDocument,
+  type JsonPath,
+  type JsonValue,
+  printJson,
+  readJson,
+} from '../json/json.ts'
 import { withLock } from '../lock.ts'
 import { makeStateDirectory, type Project } from '../project.ts'
 
@@ -18,7 +25,7 @@ export const fileGrantsFile = (stateDir: string): string => `${stateDir}/file-gr
 export function readFileGrants(stateDir: string): readonly FileGrant[] {
   const file = fileGrantsFile(stateDir)
   const bytes = readRegularFile(file, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
-  return bytes === undefined ? [] : parseGrants(readJson(bytes, file, { maxBytes: MAX_BYTES }))
+  return bytes === undefined ? [] : parseGrants(readJson(bytes, file, MAX_BYTES))
 }
 
 /** Edits under a lock. `edit` receives the unexpired grants, and its result replaces them. */
@@ -106,6 +113,3 @@ function parseGrant(value: JsonValue): FileGrant | undefined {
     root: { dev: BigInt(dev), ino: BigInt(ino) },
   }
 }
-
-const isObject = (value: JsonValue | undefined): value is { readonly [key: string]: JsonValue } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

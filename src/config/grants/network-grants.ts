@@ -9,7 +9,7 @@ import { parseAllowRule, parseDenyRule } from '../../policy/network/endpoint.ts'
 import { type AllowRule, type DenyRule, printRule } from '../../policy/network/net-rule.ts'
 import type { IsPublicSuffix } from '../../policy/network/net-target.ts'
 import type { Parsed } from '../../policy/source.ts'
-import { type JsonValue, printJson, readJson } from '../json/json.ts'
+import { isObject, type JsonValue, printJson, readJson } from '../json/json.ts'
 import { makeStateDirectory } from '../project.ts'
 import { publicSuffixTest } from '../public-suffix.ts'
 import { claimGrant, grantDirectory, grantFiles, newGrantFile } from './grant-files.ts'
@@ -98,8 +98,8 @@ function readGrant(file: string, path: string, value: JsonValue, isPublicSuffix:
       at: path,
       hint: 'remove the file',
     })
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw damaged('not an object')
-  const { version, allow, deny, by, made, once, run, until, ...rest } = value as Record<string, unknown>
+  if (!isObject(value)) throw damaged('not an object')
+  const { version, allow, deny, by, made, once, run, until, ...rest } = value
   const text = allow ?? deny
   if (version !== 1 || Object.keys(rest).length > 0) throw damaged('not of this version')
   if (typeof text !== 'string' || (allow === undefined) === (deny === undefined)) throw damaged('no rule')

@@ -4,7 +4,7 @@
  */
 import { PenError, type Place } from '../../base/error.ts'
 import { type JsonNode, parseJson } from './parser.ts'
-import { decodeText, MAX_BYTES } from './source-text.ts'
+import { decodeText } from './source-text.ts'
 
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject
 
@@ -12,6 +12,9 @@ export type JsonValue = string | number | boolean | null | readonly JsonValue[] 
 export interface JsonObject {
   readonly [key: string]: JsonValue
 }
+
+export const isObject = (value: JsonValue | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 export type JsonPath = readonly (string | number)[]
 
@@ -23,32 +26,21 @@ export interface JsonDocument {
   keyPlaceOf(path: JsonPath): Place
 }
 
-export interface JsonLimits {
-  readonly maxBytes?: number
-  readonly maxDepth?: number
-}
-
-const MAX_DEPTH = 32
-
 /** Takes linear time in the size of the input. Throws `CONFIG_SYNTAX` with the place and the fix. */
-export function readJson(bytes: Uint8Array, file: string, limits: JsonLimits = {}): JsonDocument {
-  const source = decodeText(bytes, file, limits.maxBytes ?? MAX_BYTES)
-  const root = parseJson(source, limits.maxDepth ?? MAX_DEPTH)
-  const keyAt = (node: JsonNode) => node.keyAt ?? node.at
+export function readJson(bytes: Uint8Array, file: string, maxBytes?: number): JsonDocument {
+  const source = decodeText(bytes, file, maxBytes)
+  const root = parseJson(source)
   return {
     value: root.value,
     placeOf: path => source.placeAt(nearestNode(root, path).at),
-    keyPlaceOf: path => source.placeAt(keyAt(nearestNode(root, path))),
+    keyPlaceOf: path => source.placeAt(nearestNode(root, path).keyAt),
   }
 }
 
 function nearestNode(root: JsonNode, path: JsonPath): JsonNode {
   let node = root
   for (const step of path) {
-    const { parts } = node
-    const next = Array.isArray(parts)
-      ? (parts as readonly JsonNode[])[step as number]
-      : (parts as ReadonlyMap<string, JsonNode> | undefined)?.get(step as string)
+    const next = node.parts?.get(step)
     if (next === undefined) break
     node = next
   }
@@ -59,7 +51,10 @@ function nearestNode(root: JsonNode, path: JsonPath): JsonNode {
  * Indents like the file that it replaces, else with two spaces. Refuses a value that `readJson` would not read back as the
  * same value, so pen never writes a file that it cannot read.
  */
-export function printJson(value: JsonValue, limits: JsonLimits = {}, like?: Uint8Array): string {
+export function printJson(
+  value: JsonValue,
+  { like, maxBytes }: { readonly like?: Uint8Array | undefined; readonly maxBytes?: number } = {},
+): string {
   const refuse = (why: string, hint: string, cause?: unknown) =>
     new PenError('CONFIG_VALUE', { what: `this cannot be written as configuration: ${why}`, hint, cause })
   const known = (_key: string, part: unknown): unknown => {
@@ -69,7 +64,7 @@ export function printJson(value: JsonValue, limits: JsonLimits = {}, like?: Uint
   }
   const text = `${JSON.stringify(value, known, indentOf(like))}\n`
   try {
-    readJson(new TextEncoder().encode(text), 'output', limits)
+    readJson(new TextEncoder().encode(text), 'output', maxBytes)
   } catch (error) {
     throw error instanceof PenError ? refuse(error.message, error.hint ?? '', error) : error
   }

@@ -36,15 +36,11 @@ byte order mark
   ^<ef bb bf>{} | ^<ef bb bf>
 UTF-16
   ^<ff fe>{<00>}<00> | ^<fe ff 00>{<00>} | ^{<00>}<00> | ^<00>{<00>} | ^<00 00 fe ff>
-overlong
+is not UTF-8
   "^<c0 af>" | "^<c1 81>" | "^<e0 80 af>" | "^<f0 80 80 af>" | "^<e0 9f bf>" | "^<f0 8f bf bf>"
-a surrogate
   "ab^<ed a0 80>" | "ab^<ed bf bf>"
-beyond U+10FFFF
   "^<f4 90 80 80>" | "^<f5 80 80 80>" | "^<ff>" | "^<fc 80>"
-unexpected continuation byte
   "^<80>" | "<c3 a9>^<bf>" | [<0a 20>^<a9>
-cut short
   "^<c3>" | "^<e2 82>" | "^<f0 9f 98>" | "^<f0 9f> | "^<e9>"
 comment
   ^// x<0a>{} | ^/* x */{} | {} ^// x | [1, ^/**/ 2] | ^# x<0a>{} | {"a":1,^#x<0a>"b":2} | {}^#

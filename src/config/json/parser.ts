@@ -1,4 +1,4 @@
-/** The grammar of strict JSON, over text that `decodeText` checked. `maxDepth` bounds the recursion. */
+/** The grammar of strict JSON, over text that `decodeText` checked. `MAX_DEPTH` bounds the recursion. */
 import { printable } from '../../base/printable.ts'
 import { findHidden, nameHidden } from '../hidden.ts'
 import type { JsonValue } from './json.ts'
@@ -9,98 +9,76 @@ import { END, readNumber, unexpected } from './token.ts'
 export interface JsonNode {
   readonly value: JsonValue
   readonly at: number
-  readonly keyAt: number | undefined
+  /** The offset of its key. For a value without a key, that of the value. */
+  readonly keyAt: number
   /** Children by key or index; undefined for a scalar. */
-  readonly parts: ReadonlyMap<string, JsonNode> | readonly JsonNode[] | undefined
+  readonly parts?: ReadonlyMap<string | number, JsonNode>
 }
 
-export const parseJson = (source: SourceText, maxDepth: number): JsonNode =>
-  new Parser(source, maxDepth).document()
+export const parseJson = (source: SourceText): JsonNode => new Parser(source).document()
+
+const MAX_DEPTH = 32
 
 // Copying such a key into an ordinary object would pollute its prototype.
 const POLLUTING = new Set(['__proto__', 'constructor', 'prototype'])
 
 const SPACE = /[ \t\n\r]*/y
-const RUN = /[^"\\\n\r]*/y
-/** The fast path for most strings. It halves the time of a cold start. */
-const PLAIN_STRING = /^[ !#-[\]-~]*$/
+/** Text without escapes, or one escape. A backslash alone starts no valid escape. */
+const PIECE =
+  /[^"\\\n\r]+|\\(?:["\\/bfnrt]|u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})?/y
+/** Most strings. They need no further checks, which would be slow on a cold start. */
+const PLAIN_STRING = /"[ !#-[\]-~]*"/y
 const NUMBER = /[-+.0-9][-+.0-9A-Za-z_]*/y
 const WORD = /true(?![\w$])|false(?![\w$])|null(?![\w$])/y
-const UNICODE_ESCAPE = /\\u([0-9A-Fa-f]{4})/y
 
 class Parser {
   readonly #source: SourceText
   readonly #text: string
-  readonly #maxDepth: number
   #at = 0
 
-  constructor(source: SourceText, maxDepth: number) {
+  constructor(source: SourceText) {
     this.#source = source
     this.#text = source.text
-    this.#maxDepth = maxDepth
   }
 
   document(): JsonNode {
     this.#skip()
     if (this.#at === this.#text.length)
       throw this.#source.refusal(0, 'the file is empty', 'write {} for an empty document')
-    const root = this.#value(0)
+    const root = this.#value(0, this.#at)
     this.#skip()
     if (this.#at < this.#text.length) throw unexpected(this.#source, this.#at, END)
     return root
   }
 
-  #value(depth: number, keyAt?: number): JsonNode {
+  #value(depth: number, keyAt: number): JsonNode {
     const at = this.#at
-    const leaf = (value: JsonValue): JsonNode => ({ value, at, keyAt, parts: undefined })
     const first = this.#text[at]
-    if (first === '{') return this.#object(depth + 1, keyAt)
-    if (first === '[') return this.#array(depth + 1, keyAt)
-    if (first === '"') return leaf(this.#string())
+    if (first === '{' || first === '[') return this.#container(first === '{' ? '}' : ']', depth + 1, keyAt)
+    if (first === '"') return { value: this.#string(), at, keyAt }
     const number = this.#match(NUMBER)
-    if (number !== '') return leaf(readNumber(this.#source, at, number))
+    if (number !== '') return { value: readNumber(this.#source, at, number), at, keyAt }
     const word = this.#match(WORD)
-    if (word !== '') return leaf(word === 'null' ? null : word === 'true')
+    if (word !== '') return { value: word === 'null' ? null : word === 'true', at, keyAt }
     throw unexpected(this.#source, at, 'a value')
   }
 
-  #object(depth: number, keyAt: number | undefined): JsonNode {
-    const at = this.#open(depth)
-    const value: Record<string, JsonValue> = Object.create(null)
-    const parts = new Map<string, JsonNode>()
-    if (this.#take('}')) return { value, at, keyAt, parts }
-    do {
-      const start = this.#at
-      const key = this.#key(parts)
-      this.#skip()
-      if (!this.#take(':')) throw unexpected(this.#source, this.#at, 'a colon')
-      this.#skip()
-      const node = this.#value(depth, start)
-      parts.set(key, node)
-      value[key] = node.value
-    } while (this.#more('}'))
-    return { value, at, keyAt, parts }
-  }
-
-  #array(depth: number, keyAt: number | undefined): JsonNode {
-    const at = this.#open(depth)
-    const value: JsonValue[] = []
-    const parts: JsonNode[] = []
-    if (this.#take(']')) return { value, at, keyAt, parts }
-    do {
-      const node = this.#value(depth)
-      parts.push(node)
-      value.push(node.value)
-    } while (this.#more(']'))
-    return { value, at, keyAt, parts }
-  }
-
-  #open(depth: number): number {
+  #container(close: '}' | ']', depth: number, keyAt: number): JsonNode {
     const at = this.#at++
-    if (depth > this.#maxDepth)
-      throw this.#source.refusal(at, `nested deeper than ${this.#maxDepth} levels`, 'make it flatter')
+    if (depth > MAX_DEPTH)
+      throw this.#source.refusal(at, `nested deeper than ${MAX_DEPTH} levels`, 'make it flatter')
     this.#skip()
-    return at
+    const parts = new Map<string | number, JsonNode>()
+    if (!this.#take(close))
+      do {
+        const start = this.#at
+        const key = close === '}' ? this.#key(parts) : parts.size
+        parts.set(key, this.#value(depth, start))
+      } while (this.#more(close))
+    if (close === ']') return { value: Array.from(parts.values(), part => part.value), at, keyAt, parts }
+    const value: Record<string, JsonValue> = Object.create(null)
+    for (const [key, part] of parts) value[key] = part.value
+    return { value, at, keyAt, parts }
   }
 
   /** After a member: true at a comma with another member behind it, false at the end. */
@@ -115,72 +93,49 @@ class Parser {
     return true
   }
 
-  #key(known: ReadonlyMap<string, JsonNode>): string {
+  /** A key and its colon. */
+  #key(known: ReadonlyMap<string | number, JsonNode>): string {
     const at = this.#at
     if (this.#text[at] !== '"') throw unexpected(this.#source, at, 'a key in double quotes')
     const key = this.#string()
     if (POLLUTING.has(key))
       throw this.#source.refusal(at, `the key ${key} is never allowed`, 'delete it, or choose another name')
-    const first = known.get(key)?.keyAt
-    if (first === undefined) return key
-    const { line, column } = this.#source.placeAt(first)
-    const what = `the key "${printable(key, 60)}" is a duplicate`
-    throw this.#source.refusal(at, what, `keep one; the first is at line ${line}, column ${column}`)
+    const first = known.get(key)
+    if (first !== undefined) {
+      const { line, column } = this.#source.placeAt(first.keyAt)
+      const what = `the key "${printable(key, 60)}" is a duplicate`
+      throw this.#source.refusal(at, what, `keep one; the first is at line ${line}, column ${column}`)
+    }
+    this.#skip()
+    if (!this.#take(':')) throw unexpected(this.#source, this.#at, 'a colon')
+    this.#skip()
+    return key
   }
 
+  /** Checks every piece, then lets `JSON.parse` decode the whole string. */
   #string(): string {
+    const plain = this.#match(PLAIN_STRING)
+    if (plain !== '') return plain.slice(1, -1)
     const open = this.#at++
-    const close = this.#text.indexOf('"', this.#at)
-    const plain = this.#text.slice(this.#at, Math.max(close, this.#at))
-    if (close !== -1 && PLAIN_STRING.test(plain)) {
-      this.#at = close + 1
-      return plain
-    }
-    let value = ''
     for (;;) {
-      const start = this.#at
-      const run = this.#match(RUN)
-      const hidden = findHidden(run)
-      if (hidden >= 0) throw this.#hidden(start + hidden, nameHidden(run, hidden))
-      value += run
-      const next = this.#text[this.#at]
-      if (next === '\\') value += this.#escape()
-      else if (next !== '"')
-        throw this.#source.refusal(
-          open,
-          'this string does not end on its line',
-          'close it with a double quote',
-        )
-      else {
-        this.#at++
-        return value
-      }
+      const at = this.#at
+      const piece = this.#match(PIECE)
+      if (piece === '') break
+      this.#checkPiece(piece, at)
     }
+    if (!this.#take('"'))
+      throw this.#source.refusal(open, 'this string does not end on its line', 'close it with a double quote')
+    return JSON.parse(this.#text.slice(open, this.#at))
   }
 
-  #escape(): string {
-    const at = this.#at
-    const letter = this.#text[at + 1] ?? ''
-    if (letter === '"' || letter === '\\' || letter === '/') {
-      this.#at += 2
-      return letter
-    }
-    if (letter !== '' && 'bfnrt'.includes(letter)) throw this.#hidden(at, `\\${letter} (control character)`)
-    const unit = this.#unit()
-    if (unit === undefined)
+  #checkPiece(piece: string, at: number): void {
+    const isEscape = piece.startsWith('\\')
+    if (piece === '\\')
       throw this.#source.refusal(at, 'a backslash that starts no JSON escape', 'write \\\\ for a backslash')
-    let char = String.fromCharCode(unit)
-    if (unit >= 0xd800 && unit <= 0xdbff) {
-      const low = this.#unit() ?? 0
-      if (low >= 0xdc00 && low <= 0xdfff) char += String.fromCharCode(low)
-    }
-    if (findHidden(char) >= 0) throw this.#hidden(at, nameHidden(char, 0))
-    return char
-  }
-
-  #unit(): number | undefined {
-    const digits = this.#match(UNICODE_ESCAPE).slice(2)
-    return digits === '' ? undefined : Number.parseInt(digits, 16)
+    if (/^\\[bfnrt]/.test(piece)) throw this.#hidden(at, `${piece} (control character)`)
+    const shown: string = isEscape ? JSON.parse(`"${piece}"`) : piece
+    const hidden = findHidden(shown)
+    if (hidden >= 0) throw this.#hidden(isEscape ? at : at + hidden, nameHidden(shown, hidden))
   }
 
   #hidden = (at: number, name: string) =>

@@ -25,47 +25,25 @@ export function decodeText(bytes: Uint8Array, file: string, maxBytes: number = M
   if ((a === 0xff && b === 0xfe) || (a === 0xfe && b === 0xff) || (bytes.length > 1 && (a === 0 || b === 0)))
     throw start.refusal(0, 'the file looks like UTF-16 or UTF-32', 'save it as UTF-8')
 
-  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-  // Only a refusal needs the position. The byte loop is most of the cost of a large document.
-  const bad = isUtf8(bytes) ? undefined : firstInvalid(bytes)
-  if (bad === undefined) {
-    const source = locate(file, utf8.decode(bytes))
-    const bare = source.text.search(/\r(?!\n)/)
-    if (bare < 0) return source
-    throw source.refusal(bare, 'a carriage return without a line feed', 'end lines with LF or CRLF')
-  }
-  const before = locate(file, utf8.decode(bytes.subarray(0, bad.at)))
-  const hex = (bytes[bad.at] ?? 0).toString(16).padStart(2, '0')
-  throw before.refusal(
-    before.text.length,
-    `byte ${bad.at + 1} (0x${hex}) is not UTF-8: ${bad.why}`,
-    'save it as UTF-8',
-  )
+  const source = locate(file, new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes))
+  if (!isUtf8(bytes)) throw notUtf8(bytes, source)
+  const bare = source.text.search(/\r(?!\n)/)
+  if (bare < 0) return source
+  throw source.refusal(bare, 'a carriage return without a line feed', 'end lines with LF or CRLF')
 }
 
-/** The start of the first ill-formed UTF-8 sequence (Unicode table 3-7). */
-function firstInvalid(bytes: Uint8Array): { at: number; why: string } | undefined {
+/** The decoder writes U+FFFD for an invalid byte. The file may also contain that character itself, as three bytes. */
+function notUtf8(bytes: Uint8Array, source: SourceText): PenError {
   let at = 0
-  while (at < bytes.length) {
-    const lead = bytes[at] ?? 0
-    if (lead < 0x80) {
-      at++
-      continue
-    }
-    if (lead < 0xc0) return { at, why: 'an unexpected continuation byte' }
-    if (lead < 0xc2) return { at, why: 'an overlong form' }
-    if (lead > 0xf4) return { at, why: 'beyond U+10FFFF' }
-    const length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
-    const second = bytes[at + 1] ?? 0
-    for (let i = 1; i < length; i++)
-      if (((bytes[at + i] ?? 0) & 0xc0) !== 0x80) return { at, why: 'the character is cut short' }
-    if ((lead === 0xe0 && second < 0xa0) || (lead === 0xf0 && second < 0x90))
-      return { at, why: 'an overlong form' }
-    if (lead === 0xed && second > 0x9f) return { at, why: 'a surrogate' }
-    if (lead === 0xf4 && second > 0x8f) return { at, why: 'beyond U+10FFFF' }
-    at += length
+  let byte = 0
+  for (const char of source.text) {
+    const isInFile = bytes[byte] === 0xef && bytes[byte + 1] === 0xbf && bytes[byte + 2] === 0xbd
+    if (char === '\ufffd' && !isInFile) break
+    at += char.length
+    byte += Buffer.byteLength(char)
   }
-  return undefined
+  const hex = (bytes[byte] ?? 0).toString(16).padStart(2, '0')
+  return source.refusal(at, `byte ${byte + 1} (0x${hex}) is not UTF-8`, 'save it as UTF-8')
 }
 
 /** A place costs one binary search, so every rule of a large policy can have one. */

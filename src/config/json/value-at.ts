@@ -1,15 +1,14 @@
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
 import type { ConfigKey } from '../../policy/config-key.ts'
-import { type JsonObject, type JsonValue, readJson } from './json.ts'
+import { isObject, type JsonObject, type JsonValue, readJson } from './json.ts'
 
 /** The document's value at a key; undefined if it is not set. */
 export function valueAt(document: JsonValue, path: readonly string[]): JsonValue | undefined {
   let at: JsonValue | undefined = document
   for (const name of path) {
-    if (typeof at !== 'object' || at === null || Array.isArray(at) || !Object.hasOwn(at, name))
-      return undefined
-    at = (at as JsonObject)[name]
+    if (!isObject(at) || !Object.hasOwn(at, name)) return undefined
+    at = at[name]
   }
   return at
 }
@@ -21,8 +20,7 @@ export function withValueAt(
   value: JsonValue | undefined,
 ): JsonObject {
   const inner = document[name]
-  const isObject = typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-  const next = rest.length === 0 ? value : withValueAt(isObject ? (inner as JsonObject) : {}, rest, value)
+  const next = rest.length === 0 ? value : withValueAt(isObject(inner) ? inner : {}, rest, value)
   const isEmptied = rest.length > 0 && value === undefined && Object.keys(next ?? {}).length === 0
   if (next !== undefined && !isEmptied) return { ...document, [name]: next }
   const { [name]: _gone, ...others } = document

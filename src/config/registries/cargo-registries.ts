@@ -1,9 +1,8 @@
 import { PenError } from '../../base/error.ts'
 import { join } from '../../base/posix-path.ts'
 import type { GroupContext } from '../groups.ts'
-import { readIni } from './ini-file.ts'
+import { readIniFile } from './ini-file.ts'
 import type { Mirror } from './mirror.ts'
-import { readSystemFile } from './system-file.ts'
 
 const NAMES_REGISTRY = /^(?:source\..+\.registry|registries\..+\.index)$/
 
@@ -12,16 +11,11 @@ const NAMES_REGISTRY = /^(?:source\..+\.registry|registries\..+\.index)$/
  * it writable into sandboxes.
  */
 export function cargoRegistries(context: GroupContext): Mirror[] {
-  const files = ['config.toml', 'config'].map(name =>
-    join(context.cargoHome ?? join(context.home, '.cargo'), name),
-  )
-  const mirrors = files.flatMap(file => {
-    const text = readSystemFile(file, context.writable)
-    if (text === undefined) return []
-    return readIni(text, file)
-      .filter(({ section, key }) => NAMES_REGISTRY.test(section === '' ? key : `${section}.${key}`))
-      .map(({ value, at }) => ({ url: value, at }))
-  })
+  const files = ['config.toml', 'config'].map(name => join(context.home, '.cargo', name))
+  const mirrors = files
+    .flatMap(file => readIniFile(file, context.writable))
+    .filter(({ section, key }) => NAMES_REGISTRY.test(section === '' ? key : `${section}.${key}`))
+    .map(({ value, at }) => ({ url: value, at }))
   if (mirrors.length > 0) return mirrors
   throw new PenError('GROUP', {
     what: 'the group "crates" follows cargo, and ~/.cargo/config.toml names no registry',

@@ -2,14 +2,13 @@ import { PenError } from '../../base/error.ts'
 import { join } from '../../base/posix-path.ts'
 import type { GroupContext } from '../groups.ts'
 import { askTool } from './ask-tool.ts'
-import { readIni } from './ini-file.ts'
+import { readIniFile } from './ini-file.ts'
 import type { Mirror } from './mirror.ts'
-import { readSystemFile } from './system-file.ts'
 
 /** The module proxies and the checksum database from `go env -w` and from `go env`. */
 export async function goProxies(context: GroupContext): Promise<Mirror[]> {
   const file = join(context.home, '.config/go/env')
-  const set = readIni(readSystemFile(file, context.writable) ?? '', file).flatMap(({ key, value, at }) => {
+  const set = readIniFile(file, context.writable).flatMap(({ key, value, at }) => {
     if (key === 'GOPROXY') return proxies(value, at).map(mirror => ({ ...mirror, setting: key }))
     return key === 'GOSUMDB' ? database(value, at) : []
   })

@@ -1,4 +1,5 @@
 import type { Place } from '../../base/error.ts'
+import { readSystemFile } from './system-file.ts'
 
 interface IniValue {
   /** Lower case. Empty before the first section. */
@@ -7,6 +8,10 @@ interface IniValue {
   readonly value: string
   readonly at: Place
 }
+
+/** No values if there is no such file. */
+export const readIniFile = (file: string, writable: readonly string[]): IniValue[] =>
+  readIni(readSystemFile(file, writable) ?? '', file)
 
 /**
  * The `key = value` lines of npmrc, pip.conf and cargo's config.toml, as far as mirror addresses need them. An indented line

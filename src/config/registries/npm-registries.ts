@@ -2,9 +2,8 @@ import { PenError } from '../../base/error.ts'
 import { join } from '../../base/posix-path.ts'
 import type { GroupContext } from '../groups.ts'
 import { askTool } from './ask-tool.ts'
-import { readIni } from './ini-file.ts'
+import { readIniFile } from './ini-file.ts'
 import type { Mirror } from './mirror.ts'
-import { readSystemFile } from './system-file.ts'
 
 /**
  * The registries in the user's and the global npmrc, or npm's own default. npm runs in `/`, so a project's `.npmrc` is not
@@ -45,9 +44,7 @@ const COMMENT = /(?<!\\)[;#].*$/
 const isDefault = ({ setting }: Mirror): boolean => setting === 'registry'
 
 function namedIn(file: string, writable: readonly string[]): Mirror[] {
-  const text = readSystemFile(file, writable)
-  if (text === undefined) return []
-  return readIni(text, file)
+  return readIniFile(file, writable)
     .filter(({ key }) => key === 'registry' || /^@[^:]+:registry$/.test(key))
     .map(({ key, value, at }) => {
       const url = value.replace(COMMENT, '')

@@ -2,9 +2,8 @@ import { PenError } from '../../base/error.ts'
 import { join } from '../../base/posix-path.ts'
 import type { GroupContext } from '../groups.ts'
 import { askTool } from './ask-tool.ts'
-import { readIni } from './ini-file.ts'
+import { readIniFile } from './ini-file.ts'
 import type { Mirror } from './mirror.ts'
-import { readSystemFile } from './system-file.ts'
 
 /** Prints pip's default index and its file host. Isolated mode reads nothing from the current directory. */
 const DEFAULTS =
@@ -19,7 +18,7 @@ export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
     join(context.home, '.pip/pip.conf'),
     join(context.home, '.config/pip/pip.conf'),
   ]
-  const named = files.flatMap(file => readIni(readSystemFile(file, context.writable) ?? '', file))
+  const named = files.flatMap(file => readIniFile(file, context.writable))
   const ofUv = uvIndexes(context)
   const indexes = named.filter(({ key }) => normal(key) === 'index-url')
   const extra = named.filter(({ key }) => normal(key) === 'extra-index-url')
@@ -51,16 +50,15 @@ export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
 /** uv's own file: `[[index]] url`, `index-url` and `extra-index-url`, at the top or under `[pip]`. */
 function uvIndexes(context: GroupContext): Mirror[] {
   const files = [join(context.etc ?? '/etc', 'uv/uv.toml'), join(context.home, '.config/uv/uv.toml')]
-  return files.flatMap(file =>
-    readIni(readSystemFile(file, context.writable) ?? '', file)
-      .filter(
-        ({ section, key }) =>
-          /^(?:extra-)?index-url$/.test(normal(key)) || (section === '[index' && key === 'url'),
-      )
-      .flatMap(({ value, at }) =>
-        [...value.matchAll(/[a-z]+:\/\/[^"'\s,\]]+/gi)].map(([url]) => ({ url, at })),
-      ),
-  )
+  return files
+    .flatMap(file => readIniFile(file, context.writable))
+    .filter(
+      ({ section, key }) =>
+        /^(?:extra-)?index-url$/.test(normal(key)) || (section === '[index' && key === 'url'),
+    )
+    .flatMap(({ value, at }) =>
+      Array.from(value.matchAll(/[a-z]+:\/\/[^"'\s,\]]+/gi), ([url]) => ({ url, at })),
+    )
 }
 
 const normal = (key: string): string => key.toLowerCase().replaceAll('_', '-')

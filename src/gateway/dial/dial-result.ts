@@ -2,7 +2,7 @@
 
 import type { Address } from '../../policy/network/address.ts'
 import type { Denied } from '../../policy/network/denial.ts'
-import type { StreamSocket } from '../stream/stream-socket.ts'
+import type { ByteStream } from '../stream/byte-stream.ts'
 
 export type FailureReason =
   | 'name-not-found'
@@ -20,11 +20,11 @@ export interface DialFailure {
 }
 
 export type DialResult =
-  | { readonly kind: 'connected'; readonly socket: StreamSocket; readonly address: Address | undefined }
-  | { readonly kind: 'denied'; readonly denied: Denied; readonly address: Address }
+  | { readonly kind: 'connected'; readonly stream: ByteStream; readonly address: Address | undefined }
+  | { readonly kind: 'denied'; readonly denied: Denied }
   | DialFailure
 
-/** The caller may cancel a dial. */
+/** The caller may cancel a dial. Not an AbortController, because every connection has one and pays for it. */
 export class Cancellation {
   isCancelled: boolean = false
   onCancel: (() => void) | undefined

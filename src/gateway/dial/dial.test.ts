@@ -78,7 +78,7 @@ describe('a server with many addresses that do not answer', () => {
     const result = await dialer(connect, { connectMs: 20_000 }).connectAny(MANY, here, new Cancellation())
     expect(result).toMatchObject({ kind: 'connected', address: last })
     expect(open()).toBe(0)
-    if (result.kind === 'connected') result.socket.destroy()
+    if (result.kind === 'connected') result.stream.socket.destroy()
     server.stop()
   })
 })

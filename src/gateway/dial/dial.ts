@@ -5,17 +5,18 @@
  * connection is refused.
  */
 import { errnoOf } from '../../base/error.ts'
-import { type Address, parseAddress } from '../../policy/network/address.ts'
+import { type Address, LOOPBACK, parseAddress, printAddress } from '../../policy/network/address.ts'
 import { checkDial, type Dial } from '../../policy/network/decide-connection.ts'
-import type { Denied } from '../../policy/network/denial.ts'
+import { type Denied, deny } from '../../policy/network/denial.ts'
+import { printEndpoint } from '../../policy/network/net-rule.ts'
 import type { NetworkIndex } from '../../policy/network/network.ts'
 import type { Port } from '../../policy/network/port.ts'
 import type { NetworkPolicy } from '../../policy/policy.ts'
 import type { GatewayLimits } from '../limits.ts'
-import { Semaphore } from '../stream/semaphore.ts'
+import type { BufferBudget } from '../stream/buffer-budget.ts'
+import { ByteStream } from '../stream/byte-stream.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
 import { type Cancellation, type DialFailure, type DialResult, failed } from './dial-result.ts'
-import { denyOwn, OwnAddresses } from './own-addresses.ts'
 import type { Resolver } from './resolve.ts'
 import { dialThroughProxy } from './upstream-proxy.ts'
 
@@ -30,6 +31,7 @@ export interface DialerOptions {
   readonly resolver: Resolver
   readonly limits: GatewayLimits
   readonly connect: Connect
+  readonly buffers?: BufferBudget
 }
 
 export class Dialer {
@@ -48,7 +50,11 @@ export class Dialer {
     return this.#dials.taken
   }
 
-  async dial(dial: Dial, cancellation: Cancellation, indexOf: IndexOf = plainIndex): Promise<DialResult> {
+  async dial(
+    dial: Dial,
+    cancellation: Cancellation,
+    indexOf: IndexOf = ({ index }) => index,
+  ): Promise<DialResult> {
     await this.#dials.acquire()
     try {
       return cancellation.isCancelled ? GIVEN_UP : await this.#dial(dial, cancellation, indexOf)
@@ -58,8 +64,8 @@ export class Dialer {
   }
 
   async #dial(dial: Dial, cancellation: Cancellation, indexOf: IndexOf): Promise<DialResult> {
-    const { network, resolver } = this.#options
-    if (dial.kind === 'host-service') return this.connectAny(LOOPBACK, dial.port, cancellation)
+    const { network, resolver, buffers } = this.#options
+    if (dial.kind === 'host-service') return this.connectAny(LOOPBACK_ADDRESSES, dial.port, cancellation)
     const proxy = network().upstreamProxy
     if (proxy !== null)
       return dialThroughProxy(
@@ -67,6 +73,7 @@ export class Dialer {
         resolver,
         new URL(proxy),
         dial,
+        buffers,
       )
     if (dial.kind === 'address') return this.#dialChecked([dial.address], dial, cancellation, indexOf)
     const resolution = await resolver.resolve(dial.host)
@@ -84,15 +91,15 @@ export class Dialer {
     // The current policy may be narrower than the one that allowed the name.
     const index = indexOf(this.#options.network())
     const good: Address[] = []
-    let refusal: { readonly denied: Denied; readonly address: Address } | undefined
+    let denied: Denied | undefined
     for (const address of addresses) {
       const check = this.check(index, address, dial)
       if (check.ok) good.push(address)
-      else refusal ??= { denied: check, address }
+      else denied ??= check
     }
     if (good.length > 0) return this.connectAny(good, dial.port, cancellation)
     return Promise.resolve(
-      refusal === undefined ? failed('name-not-found', 'no address') : { kind: 'denied', ...refusal },
+      denied === undefined ? failed('name-not-found', 'no address') : { kind: 'denied', denied },
     )
   }
 
@@ -108,7 +115,7 @@ export class Dialer {
    * hostile zone chooses the number of addresses and each attempt costs a descriptor, so parallel attempts are limited.
    */
   connectAny(addresses: readonly Address[], port: Port, cancellation: Cancellation): Promise<DialResult> {
-    const { connect: open, limits } = this.#options
+    const { connect: open, limits, buffers } = this.#options
     return new Promise(resolve => {
       const attempts = new Set<StreamSocket>()
       let next = 0
@@ -148,7 +155,8 @@ export class Dialer {
         }
         const socket = open(address, port, error => {
           if (!attempts.delete(socket)) return socket.destroy()
-          if (error === undefined) return settle({ kind: 'connected', socket, address })
+          if (error === undefined)
+            return settle({ kind: 'connected', stream: new ByteStream(socket, buffers), address })
           lastError = error
           tryNext()
         })
@@ -166,18 +174,77 @@ export class Dialer {
   }
 }
 
+/** Grants a limited number of permits. Further callers wait in order. */
+class Semaphore {
+  readonly #permits: number
+  readonly #waiting: (() => void)[] = []
+  #taken = 0
+
+  constructor(permits: number) {
+    this.#permits = permits
+  }
+
+  get taken(): number {
+    return this.#taken
+  }
+
+  acquire(): Promise<void> {
+    if (this.#taken < this.#permits) {
+      this.#taken++
+      return Promise.resolve()
+    }
+    return new Promise(resolve => this.#waiting.push(resolve))
+  }
+
+  release(): void {
+    // The permit passes to the next caller without becoming free in between.
+    const next = this.#waiting.shift()
+    if (next === undefined) this.#taken--
+    else next()
+  }
+}
+
+/** Interfaces may change while a sandbox runs. */
+const FRESH_MS = 1000
+
+/**
+ * The addresses of the host. Most are private and refused for that. Services at a public one may rely on a firewall that
+ * does not filter local traffic. So a name that resolves to an own address needs a rule that names the address.
+ */
+class OwnAddresses {
+  #known: ReadonlySet<Address> = new Set()
+  #since = Number.NEGATIVE_INFINITY
+
+  has(address: Address): boolean {
+    const now = performance.now()
+    if (now - this.#since > FRESH_MS) {
+      this.#since = now
+      const { networkInterfaces } = process.getBuiltinModule('node:os')
+      this.#known = new Set(
+        Object.values(networkInterfaces())
+          .flatMap(list => list ?? [])
+          .map(({ address: text }) => parseAddress(text.replace(/%.*/, '')))
+          .flatMap(parsed => (parsed.ok ? [parsed.value] : [])),
+      )
+    }
+    return this.#known.has(address)
+  }
+}
+
+const denyOwn = (address: Address, port: Port): Denied =>
+  deny(
+    'address-not-allowed',
+    `${address} is an address of this machine, and no rule names it`,
+    `pen allow ${printEndpoint({ kind: 'address', address }, port)}`,
+  )
+
 /** The rules that apply to one dial. */
 type IndexOf = (network: NetworkPolicy) => NetworkIndex
-
-const plainIndex: IndexOf = ({ index }) => index
 
 const GIVEN_UP = failed('given-up', 'the client went away')
 
 /** The addresses of `host.pen.internal`. Only a rule for that name leads here. */
-const LOOPBACK: readonly Address[] = ['127.0.0.1', '::1'].flatMap(text => {
-  const address = parseAddress(text)
-  return address.ok ? [address.value] : []
-})
+const LOOPBACK_ADDRESSES = [printAddress(LOOPBACK.ip), printAddress(LOOPBACK.ip6)]
 
 function unreachable(error: unknown): DialFailure {
   const errno = errnoOf(error)

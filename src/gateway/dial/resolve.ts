@@ -2,8 +2,7 @@
  * Resolves names on the host, and only names that the policy allowed, because a lookup is a message to the owner of the
  * zone. Search domains do not apply. The hosts file comes first. Answers are hostile, and the dialer checks each one.
  */
-import type { Resolver as DnsResolver } from 'node:dns/promises'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { type Address, parseAddress } from '../../policy/network/address.ts'
 import { type Host, parseHost } from '../../policy/network/host.ts'
 
@@ -42,7 +41,7 @@ export class HostResolver implements Resolver {
   readonly #options: ResolverOptions
   readonly #known = new Map<Host, { readonly until: number; readonly resolution: Resolution }>()
   readonly #asking = new Map<Host, Promise<Resolution>>()
-  #hosts: HostsFile | undefined
+  #hosts: { readonly since: number; readonly text: Promise<string> } | undefined
 
   constructor(options: ResolverOptions = {}) {
     this.#options = options
@@ -72,11 +71,7 @@ export class HostResolver implements Resolver {
     if (addresses.length === 0)
       return failure === 'lookup-failed'
         ? { ok: false, reason: failure, why: `the lookup of ${name} failed or timed out` }
-        : {
-            ok: false,
-            reason: 'name-not-found',
-            why: `${name} does not exist, or has no address`,
-          }
+        : { ok: false, reason: 'name-not-found', why: `${name} does not exist, or has no address` }
     const resolution: Resolution = { ok: true, addresses: addresses.slice(0, MAX_ADDRESSES) }
     if (ttlMs > 0) {
       if (this.#known.size >= MAX_KNOWN) this.#known.clear()
@@ -86,8 +81,11 @@ export class HostResolver implements Resolver {
   }
 
   #fromDns(name: Host): Promise<Answer> {
-    const { timeoutMs = 5000 } = this.#options
-    const dns = this.#resolver()
+    const { servers, timeoutMs = 5000 } = this.#options
+    const { Resolver } = process.getBuiltinModule('node:dns/promises')
+    // A new resolver for each lookup: it reads the current name servers, and starts with an empty cache.
+    const dns = new Resolver({ timeout: Math.ceil(timeoutMs / 4), tries: 2 })
+    if (servers !== undefined) dns.setServers(servers)
     // The final dot makes the name fully qualified.
     const asked = `${name}.`
     return new Promise(resolve => {
@@ -115,52 +113,24 @@ export class HostResolver implements Resolver {
     })
   }
 
-  /** A new resolver for each lookup: it reads the current name servers, and starts with an empty cache. */
-  #resolver(): DnsResolver {
-    const { servers, timeoutMs = 5000 } = this.#options
-    const { Resolver } = process.getBuiltinModule('node:dns/promises')
-    const dns = new Resolver({ timeout: Math.ceil(timeoutMs / 4), tries: 2 })
-    if (servers !== undefined) dns.setServers(servers)
-    return dns
-  }
-
   async #fromHostsFile(name: Host): Promise<Address[]> {
     const { hostsFile = '/etc/hosts' } = this.#options
     if (hostsFile === null) return []
     const now = performance.now()
+    // The file is trusted.
     if (this.#hosts === undefined || now - this.#hosts.since > HOSTS_MS)
-      this.#hosts = await readHosts(hostsFile, now, this.#hosts)
-    const { text, found } = this.#hosts
-    const known = found.get(name)
-    if (known !== undefined) return known
-    const entries = hostsEntries(text, name)
-    if (entries.length > 0) found.set(name, entries)
-    return entries
+      this.#hosts = {
+        since: now,
+        text: readFile(hostsFile, 'utf8').then(
+          text => text.toLowerCase(),
+          () => '',
+        ),
+      }
+    return hostsEntries(await this.#hosts.text, name)
   }
 }
 
 const TTL = { ttl: true } as const
-
-interface HostsFile {
-  readonly since: number
-  /** Identifies the version of the file. */
-  readonly version: string
-  readonly text: string
-  readonly found: Map<Host, Address[]>
-}
-
-/** The file is trusted. It is read again only when it has changed. */
-async function readHosts(path: string, since: number, known: HostsFile | undefined): Promise<HostsFile> {
-  try {
-    const { ino, size, mtimeMs } = await stat(path)
-    const version = `${ino} ${size} ${mtimeMs}`
-    if (known?.version === version) return { ...known, since }
-    const text = (await readFile(path, 'utf8')).toLowerCase()
-    return { since, version, text, found: new Map() }
-  } catch {
-    return { since, version: '', text: '', found: new Map() }
-  }
-}
 
 /** `text` is in lower case. Parses only lines that contain the name, because some files have 100,000 lines. */
 export function hostsEntries(text: string, name: Host): Address[] {

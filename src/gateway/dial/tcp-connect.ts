@@ -1,18 +1,15 @@
 /** Creates TCP connections: accepts them on a listening descriptor, or dials. */
 import { CallFailed } from '../../base/kernel/call-failed.ts'
-import { close } from '../../base/kernel/descriptor.ts'
-import { AF, SOL, socketOption } from '../../base/kernel/socket.ts'
+import { close, copyOf } from '../../base/kernel/descriptor.ts'
+import { AF, SOCK, SOL, socketOption } from '../../base/kernel/socket.ts'
 import { systemCall, tryCall } from '../../base/kernel/system-call.ts'
 import { listenInTurns, type Stoppable } from '../../base/listen-in-turns.ts'
 import { type Address, addressBytes } from '../../policy/network/address.ts'
 import type { Port } from '../../policy/network/port.ts'
-import { type Family, unconnected } from '../netns/sockets.ts'
+import { bound, type Family, loopbackOf, socketName, unconnected } from '../netns/sockets.ts'
 import { connectionState, type NativeSocket, TCP_STATE, TcpSocket } from '../stream/tcp-socket.ts'
 
-const SO_REUSEADDR = 2
 const SO_ERROR = 4
-const IPV6_V6ONLY = 26
-const LOOPBACK_V6 = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
 export interface Listening {
   readonly port: number
@@ -22,19 +19,17 @@ export interface Listening {
 
 type Accept = (socket: TcpSocket) => void
 
-const F_DUPFD_CLOEXEC = 1030
 const BACKLOG = 512
 
 /** Takes ownership of a listening descriptor. */
 export function listenTcp(fd: number, accepted: Accept): Listening {
   let isOpen: boolean = true
-  const listener = listenInTurns(took => {
-    const copy = systemCall('fcntl', fd, F_DUPFD_CLOEXEC, 0)
-    return acceptFrom(copy, socket => {
+  const listener = listenInTurns(took =>
+    acceptFrom(copyOf(fd), socket => {
       took()
       accepted(socket)
-    })
-  })
+    }),
+  )
   return {
     port: portOf(fd),
     stop: () => {
@@ -45,36 +40,21 @@ export function listenTcp(fd: number, accepted: Accept): Listening {
   }
 }
 
-/** Listens on loopback. Port 0 chooses a free port. */
-export function listenLoopback(accepted: Accept, family: Family = AF.inet, port = 0): Listening {
-  const fd = unconnected(family)
-  try {
-    if (family === AF.inet6) switchOn(fd, SOL.ipv6, IPV6_V6ONLY)
-    // Allows ports with connections in TIME_WAIT. A second listener is still refused.
-    if (port !== 0) switchOn(fd, SOL.socket, SO_REUSEADDR)
-    const name = socketName(family, family === AF.inet ? [127, 0, 0, 1] : LOOPBACK_V6, port)
-    systemCall('bind', fd, name, name.length)
-    systemCall('listen', fd, BACKLOG)
-  } catch (error) {
-    close(fd)
-    throw error
-  }
-  return listenTcp(fd, accepted)
-}
+/** A socket that listens on loopback. Port 0 chooses a free port. */
+export const boundToLoopback = (family: Family, port: number): number =>
+  bound({
+    family,
+    type: SOCK.stream | SOCK.nonblock,
+    address: loopbackOf(family),
+    port,
+    backlog: BACKLOG,
+    reuse: port !== 0,
+  })
 
-const switchOn = (fd: number, level: number, option: number): number =>
-  systemCall('setsockopt', fd, level, option, new Int32Array([1]), 4)
+export const listenLoopback = (accepted: Accept, family: Family = AF.inet, port = 0): Listening =>
+  listenTcp(boundToLoopback(family, port), accepted)
 
-/** `struct sockaddr_in`, or `sockaddr_in6`. */
-function socketName(family: Family, address: ArrayLike<number>, port: number): Uint8Array {
-  const name = new Uint8Array(family === AF.inet ? 16 : 28)
-  new DataView(name.buffer).setUint16(0, family, true)
-  new DataView(name.buffer).setUint16(2, port)
-  name.set(address, family === AF.inet ? 4 : 8)
-  return name
-}
-
-function portOf(fd: number): number {
+export function portOf(fd: number): number {
   const name = new Uint8Array(28)
   systemCall('getsockname', fd, name, new Uint32Array([name.length]))
   return new DataView(name.buffer).getUint16(2)

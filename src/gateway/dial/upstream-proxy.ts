@@ -6,9 +6,10 @@
 import type { Address } from '../../policy/network/address.ts'
 import type { Dial } from '../../policy/network/decide-connection.ts'
 import { type Port, parsePort } from '../../policy/network/port.ts'
-import { findHeadEnd } from '../http/field.ts'
+import { awaitHeadEnd } from '../http/field.ts'
 import { parseAuthority, printAuthority } from '../http/target.ts'
-import type { StreamSocket } from '../stream/stream-socket.ts'
+import type { BufferBudget } from '../stream/buffer-budget.ts'
+import { ByteStream } from '../stream/byte-stream.ts'
 import { type DialResult, failed } from './dial-result.ts'
 import type { Resolver } from './resolve.ts'
 
@@ -20,6 +21,7 @@ export async function dialThroughProxy(
   resolver: Resolver,
   proxy: URL,
   dial: Exclude<Dial, { readonly kind: 'host-service' }>,
+  buffers: BufferBudget | undefined,
 ): Promise<DialResult> {
   const isSecure = proxy.protocol === 'https:'
   const port = parsePort(proxy.port === '' ? (isSecure ? '443' : '80') : proxy.port)
@@ -34,55 +36,40 @@ export async function dialThroughProxy(
     return result.kind === 'failed' && result.reason === 'given-up'
       ? result
       : failed('upstream-proxy', 'the upstream proxy could not be reached')
-  const socket = isSecure
-    ? await import('../tls/tls-socket.ts').then(tls => tls.startTls(result.socket, to, ANSWER_MS))
-    : result.socket
-  if (typeof socket === 'string') return failed('upstream-proxy', socket)
-  const refusal = await requestTunnel(socket, dial, credentials(proxy))
-  if (refusal === undefined) return { kind: 'connected', socket, address: undefined }
-  socket.destroy()
+  let { stream } = result
+  if (isSecure) {
+    const { startTls } = await import('../tls/tls-socket.ts')
+    const socket = await startTls(stream, to, ANSWER_MS)
+    if (typeof socket === 'string') return failed('upstream-proxy', socket)
+    stream = new ByteStream(socket, buffers)
+  }
+  const refusal = await requestTunnel(stream, dial, credentials(proxy))
+  if (refusal === undefined) return { kind: 'connected', stream, address: undefined }
+  stream.socket.destroy()
   return failed('upstream-proxy', refusal)
 }
 
 /** Undefined when the tunnel is open, else a text about the failure. Text of the proxy is not passed on. */
-function requestTunnel(
-  socket: StreamSocket,
-  dial: { readonly port: Port } & Exclude<Dial, { readonly kind: 'host-service' }>,
+async function requestTunnel(
+  stream: ByteStream,
+  dial: Exclude<Dial, { readonly kind: 'host-service' }>,
   authorization: string,
 ): Promise<string | undefined> {
-  const target = printAuthority(
-    dial.kind === 'name' ? { name: dial.host } : { address: dial.address },
-    dial.port,
-  )
-  return new Promise(resolve => {
-    let held = Buffer.alloc(0)
-    let scanned = 0
-    const settle = (refusal: string | undefined): void => {
-      clearTimeout(timer)
-      resolve(refusal)
-    }
-    const fail = (): void => settle('the upstream proxy closed the connection')
-    const timer = setTimeout(() => settle('the upstream proxy did not answer'), ANSWER_MS)
-    const data = (piece: Buffer): void => {
-      held = Buffer.concat([held, piece])
-      const end = findHeadEnd(held, scanned, MAX_ANSWER)
-      if (end.kind === 'bad') settle('the upstream proxy gave a malformed answer')
-      if (end.kind === 'more') scanned = end.scanned
-      if (end.kind !== 'end') return
-      // The bytes that follow come from the server. The next reader gets them.
-      socket.detach(held.subarray(end.end))
-      const status = /^HTTP\/1\.[01] ([0-9]{3})(?: |\r)/.exec(held.toString('latin1', 0, 64))?.[1]
-      settle(
-        status?.startsWith('2')
-          ? undefined
-          : `the upstream proxy answered ${status ?? 'with a malformed status'}`,
-      )
-    }
-    // A half close without an answer is a failure too.
-    socket.attach({ data, end: fail, drain: () => undefined, close: fail })
-    const request = `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n`
-    socket.write(Buffer.from(request, 'latin1'))
-  })
+  const to = dial.kind === 'name' ? { name: dial.host } : { address: dial.address }
+  const target = printAuthority(to, dial.port)
+  void stream.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n`)
+  const end = await awaitHeadEnd(stream, MAX_ANSWER, ANSWER_MS)
+  if (end === undefined)
+    return stream.ended || stream.closed
+      ? 'the upstream proxy closed the connection'
+      : 'the upstream proxy did not answer'
+  if (end.kind === 'bad') return 'the upstream proxy gave a malformed answer'
+  // The bytes that follow come from the server.
+  const answer = stream.consume(end.end).toString('latin1', 0, 64)
+  const status = /^HTTP\/1\.[01] ([0-9]{3})(?: |\r)/.exec(answer)?.[1]
+  return status?.startsWith('2')
+    ? undefined
+    : `the upstream proxy answered ${status ?? 'with a malformed status'}`
 }
 
 function credentials({ username, password }: URL): string {

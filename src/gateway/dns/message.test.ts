@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { answerQuery, type DnsAnswer } from './answer.ts'
 import { NameTable } from './names.ts'
+import { answerQuery, type DnsAnswer } from './stub.ts'
 
 interface Ask {
   readonly name?: string

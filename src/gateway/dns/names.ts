@@ -1,11 +1,12 @@
-import { type Address, addressBytes, printAddress } from '../../policy/network/address.ts'
+import { type Address, addressBytes } from '../../policy/network/address.ts'
 import type { Host } from '../../policy/network/host.ts'
 
 /**
- * The block of synthetic addresses for names in a sandbox. RFC 2544 reserves it for benchmarks, so it is not routed. Its
- * first and last address are not used, which leaves 131,070 names.
+ * The block of synthetic addresses for names in a sandbox is 198.18.0.0/15. RFC 2544 reserves it for benchmarks, so it is
+ * not routed. Its first and last address are not used.
  */
-const POOL = { network: [198, 18, 0, 0], prefix: 15 } as const
+const FIRST = toNumber([198, 18, 0, 1])
+const POOL_SIZE = 131_070
 
 export interface NameTableOptions {
   /** Fewer names than the pool has addresses. */
@@ -23,50 +24,46 @@ export interface NameTableOptions {
  * cached answer never leads to another name. A hostile sandbox can use up only its own table.
  */
 export class NameTable {
-  readonly #first: number
-  readonly #size: number
   readonly #names: Host[] = []
   readonly #indexes = new Map<Host, number>()
+  readonly #size: number
   readonly #maxCharacters: number
   readonly #reserve: number
-  readonly #isReserved: ((name: Host) => boolean) | undefined
+  readonly #isReserved: (name: Host) => boolean
   #characters = 0
 
-  constructor(options: NameTableOptions = {}) {
-    const { maxNames = 131_070, maxCharacters = 8 * 1024 * 1024 } = options
-    this.#first = toNumber(POOL.network) + 1
-    this.#size = Math.min(2 ** (32 - POOL.prefix) - 2, maxNames)
+  constructor({
+    maxNames = POOL_SIZE,
+    maxCharacters = 8 * 1024 * 1024,
+    reserve = 4096,
+    isReserved = () => false,
+  }: NameTableOptions = {}) {
+    this.#size = maxNames
     this.#maxCharacters = maxCharacters
-    this.#reserve = Math.min(options.reserve ?? 4096, this.#size >> 1)
-    this.#isReserved = options.isReserved
+    this.#reserve = Math.min(reserve, maxNames >> 1)
+    this.#isReserved = isReserved
   }
 
   get size(): number {
     return this.#names.length
   }
 
-  /** Undefined when the pool is used up. */
-  addressFor(name: Host): Address | undefined {
-    const number = this.numberFor(name)
-    return number === undefined ? undefined : printAddress(toBytes(number))
-  }
-
-  /** The address as a 32-bit number. */
+  /** The address as a 32-bit number. Undefined when the pool is used up. */
   numberFor(name: Host): number | undefined {
     const index = this.#indexes.get(name) ?? this.#add(name)
-    return index === undefined ? undefined : this.#first + index
+    return index === undefined ? undefined : FIRST + index
   }
 
   /** Undefined for an address that no lookup returned. */
   nameOf(address: Address): Host | undefined {
     const bytes = addressBytes(address)
-    return bytes.length === 4 ? this.#names[toNumber(bytes) - this.#first] : undefined
+    return bytes.length === 4 ? this.#names[toNumber(bytes) - FIRST] : undefined
   }
 
   #add(name: Host): number | undefined {
     const index = this.#names.length
     const isOpen = index < this.#size - this.#reserve && this.#characters + name.length <= this.#maxCharacters
-    if (!isOpen && (index >= this.#size || !this.#isReserved?.(name))) return undefined
+    if (!isOpen && (index >= this.#size || !this.#isReserved(name))) return undefined
     this.#names.push(name)
     this.#indexes.set(name, index)
     this.#characters += name.length
@@ -77,5 +74,3 @@ export class NameTable {
 function toNumber([a = 0, b = 0, c = 0, d = 0]: readonly number[]): number {
   return a * 2 ** 24 + (b << 16) + (c << 8) + d
 }
-
-const toBytes = (n: number): number[] => [n >>> 24, (n >>> 16) & 255, (n >>> 8) & 255, n & 255]

@@ -37,7 +37,7 @@ async function udpStub(limits = {}) {
   const made = stub(limits)
   made.dns.serveUdp(served)
   const client = await udp()
-  open.push(client)
+  open.push(client, served)
   const answers: Buffer[] = []
   client.on('message', bytes => answers.push(bytes))
   const ask = (bytes: Buffer): void => client.send(bytes, served.address().port, '127.0.0.1')
@@ -120,7 +120,7 @@ describe('over UDP', () => {
     open.push({ close: () => dns.close() })
     dns.serveUdp(served)
     const client = await udp()
-    open.push(client)
+    open.push(client, served)
     const answered = new Promise<Buffer>(resolve => client.once('message', resolve))
     client.send(Buffer.from('x'), served.address().port, '127.0.0.1')
     client.send(query('a.test'), served.address().port, '127.0.0.1')

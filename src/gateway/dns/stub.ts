@@ -1,31 +1,27 @@
 import type { Socket as UdpSocket } from 'node:dgram'
-import type { AuditSink, DnsRefused } from '../../audit/event.ts'
+import type { AuditEventOf, AuditSink } from '../../audit/event.ts'
 import { TokenBucket } from '../../base/token-bucket.ts'
+import { isLoopbackName, parseHost } from '../../policy/network/host.ts'
+import { ByteStream } from '../stream/byte-stream.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
-import { answerQuery } from './answer.ts'
+import { CLASS_IN, RCODE, type Rcode, readQuery, TYPE_A, writeReply } from './message.ts'
 import type { NameTable } from './names.ts'
-import { DnsStream } from './stream.ts'
+import { serveStream } from './stream.ts'
 
-export interface DnsLimits {
-  readonly queriesPerSecond: number
-  readonly tcpConnections: number
-}
-
-const LIMITS: DnsLimits = { queriesPerSecond: 100_000, tcpConnections: 64 }
+const LIMITS = { queriesPerSecond: 100_000, tcpConnections: 64 }
 
 export interface DnsOptions {
   readonly names: NameTable
   readonly audit: AuditSink
-  readonly limits?: Partial<DnsLimits>
+  readonly limits?: Partial<typeof LIMITS>
 }
 
 /** Answers the DNS queries of a sandbox on the sockets of its door. It opens no socket and asks no server. */
 export class DnsStub {
   readonly #names: NameTable
-  readonly #limits: DnsLimits
+  readonly #limits: Readonly<typeof LIMITS>
   readonly #rate: TokenBucket
   readonly #refused: RefusedQueries
-  readonly #udp = new Set<UdpSocket>()
   readonly #tcp = new Set<StreamSocket>()
 
   constructor({ names, audit, limits }: DnsOptions) {
@@ -37,8 +33,7 @@ export class DnsStub {
   }
 
   serveUdp(socket: UdpSocket): void {
-    this.#udp.add(socket)
-    socket.on('error', ignore)
+    socket.on('error', () => undefined)
     socket.on('message', (query, { port, address }) => {
       const reply = this.#answer(query)
       if (reply !== undefined) send(socket, reply, port, address, SEND_TRIES)
@@ -52,17 +47,14 @@ export class DnsStub {
       return
     }
     this.#tcp.add(socket)
-    new DnsStream(
-      socket,
-      query => this.#answer(query),
-      () => this.#tcp.delete(socket),
-    )
+    const client = new ByteStream(socket)
+    client.onClose = () => this.#tcp.delete(socket)
+    serveStream(client, query => this.#answer(query)).catch(() => socket.destroy())
   }
 
+  /** The caller has closed the sockets of the door. */
   close(): void {
-    for (const socket of this.#udp) socket.close()
     for (const socket of this.#tcp) socket.destroy()
-    this.#udp.clear()
     this.#refused.flush()
   }
 
@@ -76,6 +68,43 @@ export class DnsStub {
     return reply
   }
 }
+
+export interface DnsAnswer {
+  /** Undefined: send nothing. */
+  readonly reply: Buffer | undefined
+  /** Why the query got no address. */
+  readonly problem: Reason | undefined
+  /** The name of such a query. Hostile. */
+  readonly raw?: string | undefined
+}
+
+/** Short, although the address of a name never changes: programs need not cache it. */
+const TTL_SECONDS = 60
+const LOOPBACK = 0x7f000001
+
+/**
+ * Answers one query. Every name gets an address, and no server is asked: the policy decides when a program connects, with
+ * the port. Types other than A get an empty answer (NODATA). REFUSED would make musl wait five seconds, and NXDOMAIN for
+ * AAAA would make it give up the name.
+ */
+export function answerQuery(query: Buffer, names: NameTable): DnsAnswer {
+  const read = readQuery(query)
+  if (read.is === 'malformed') return { reply: undefined, problem: 'malformed' }
+  if (read.is === 'refused') return { reply: read.reply, problem: 'malformed' }
+  const { question } = read
+  const empty = (rcode: Rcode): Buffer => writeReply(query, question, rcode)
+  if (question.class !== CLASS_IN) return fine(empty(RCODE.refused))
+  // The root exists and has no address.
+  if (question.type !== TYPE_A || question.name === '') return fine(empty(RCODE.ok))
+  const host = question.name === undefined ? undefined : parseHost(question.name)
+  if (!host?.ok) return { reply: empty(RCODE.noName), problem: 'invalid-name', raw: question.name }
+  if (isLoopbackName(host.value)) return fine(writeReply(query, question, RCODE.ok, LOOPBACK, TTL_SECONDS))
+  const address = names.numberFor(host.value)
+  if (address === undefined) return { reply: empty(RCODE.failed), problem: 'pool', raw: host.value }
+  return fine(writeReply(query, question, RCODE.ok, address, TTL_SECONDS))
+}
+
+const fine = (reply: Buffer): DnsAnswer => ({ reply, problem: undefined })
 
 /**
  * When a client closes before its reply arrives, the kernel reports ECONNREFUSED at the *next* send to any client, and
@@ -93,22 +122,22 @@ function send(socket: UdpSocket, reply: Buffer, port: number, address: string, t
   }
 }
 
-const ignore = (): void => {}
-
 /** The first refusal of a kind is recorded at once. Further ones are counted and recorded after this time. */
 const INTERVAL_MS = 10_000
+
+type Reason = AuditEventOf<'dns-refused'>['reason']
 
 /** Records queries that got no address, without letting a flood of them fill the audit. */
 class RefusedQueries {
   readonly #audit: AuditSink
-  readonly #counts = new Map<DnsRefused['reason'], number>()
+  readonly #counts = new Map<Reason, number>()
   #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(audit: AuditSink) {
     this.#audit = audit
   }
 
-  add(reason: DnsRefused['reason'], raw?: string): void {
+  add(reason: Reason, raw?: string): void {
     const count = this.#counts.get(reason)
     if (count !== undefined) {
       this.#counts.set(reason, count + 1)
@@ -127,7 +156,7 @@ class RefusedQueries {
     this.#counts.clear()
   }
 
-  #record(reason: DnsRefused['reason'], count: number, raw?: string): void {
+  #record(reason: Reason, count: number, raw?: string): void {
     try {
       this.#audit.record({ kind: 'dns-refused', reason, count, raw })
     } catch {

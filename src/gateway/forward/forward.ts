@@ -5,7 +5,7 @@
 import { errnoOf, PenError } from '../../base/error.ts'
 import { close } from '../../base/kernel/descriptor.ts'
 import { AF } from '../../base/kernel/socket.ts'
-import { type Address, parseAddress } from '../../policy/network/address.ts'
+import { type Address, LOOPBACK, printAddress } from '../../policy/network/address.ts'
 import type { Port } from '../../policy/network/port.ts'
 import { connectTcp, type Listening, listenLoopback } from '../dial/tcp-connect.ts'
 import type { NamespaceSockets } from '../netns/namespace-sockets.ts'
@@ -68,10 +68,9 @@ export class Forward {
   constructor({ guest, host }: PortPair, context: ForwardContext) {
     this.guest = guest
     this.#context = context
-    const listening = listenOn(host, socket => this.#accept(socket))
-    this.#listening = listening.map(({ listener }) => listener)
+    this.#listening = listenOn(host, socket => this.#accept(socket))
     this.host = this.#listening[0]?.port ?? host
-    this.addresses = listening.map(({ address }) => address)
+    this.addresses = ADDRESSES.slice(0, this.#listening.length)
     this.#sweeper = setInterval(() => this.sweep(), SWEEP_MS)
     this.#sweeper.unref()
     if (context.owners.userOf({ address: '127.0.0.1', port: this.host }) === process.geteuid?.()) return
@@ -97,13 +96,8 @@ export class Forward {
     const { local, remote } = client
     const ends = local === undefined || remote === undefined ? undefined : ([remote, local] as const)
     const user = ends === undefined ? undefined : owners.userOf(...ends)
-    if (
-      this.#isClosed ||
-      ends === undefined ||
-      user === undefined ||
-      !users.has(user) ||
-      !this.#context.enter()
-    ) {
+    const isAllowed = !this.#isClosed && user !== undefined && users.has(user)
+    if (ends === undefined || !isAllowed || !this.#context.enter()) {
       this.refused++
       client.reset()
       return
@@ -131,12 +125,12 @@ export class Forward {
   async #dial(): Promise<TcpSocket> {
     const { v4, v6 } = await this.#context.sockets.take()
     try {
-      const socket = await dialInside(LOOPBACK_V4, this.guest, v4)
+      const socket = await dialInside(printAddress(LOOPBACK.ip), this.guest, v4)
       if (v6 !== undefined) close(v6)
       return socket
     } catch (error) {
       if (v6 === undefined) throw error
-      return await dialInside(LOOPBACK_V6, this.guest, v6)
+      return await dialInside(printAddress(LOOPBACK.ip6), this.guest, v6)
     }
   }
 
@@ -185,19 +179,17 @@ function dialInside(address: Address, port: Port, made: number): Promise<TcpSock
   })
 }
 
-interface Listener {
-  readonly listener: Listening
-  readonly address: string
-}
+const ADDRESSES = ['127.0.0.1', '::1'] as const
 
-function listenOn(host: number, accepted: (socket: TcpSocket) => void): readonly Listener[] {
+/** Listens on IPv4, then on IPv6. */
+function listenOn(host: number, accepted: (socket: TcpSocket) => void): readonly Listening[] {
   for (let tries = 1; ; tries++) {
     const v4 = listenAt(AF.inet, host, accepted)
     try {
-      return [v4, listenAt(AF.inet6, v4.listener.port, accepted)]
+      return [v4, listenAt(AF.inet6, v4.port, accepted)]
     } catch (error) {
       if (NO_IPV6.includes(errnoOf(error) ?? '')) return [v4]
-      v4.listener.stop()
+      v4.stop()
       if (host !== 0 || tries === MAX_TRIES) throw error
     }
   }
@@ -205,39 +197,27 @@ function listenOn(host: number, accepted: (socket: TcpSocket) => void): readonly
 
 const NO_IPV6 = ['EADDRNOTAVAIL', 'EAFNOSUPPORT']
 
-function listenAt(family: Family, port: number, accepted: (socket: TcpSocket) => void): Listener {
-  const address = family === AF.inet ? '127.0.0.1' : '::1'
+function listenAt(family: Family, port: number, accepted: (socket: TcpSocket) => void): Listening {
   try {
-    return { address, listener: listenLoopback(accepted, family, port) }
+    return listenLoopback(accepted, family, port)
   } catch (error) {
-    throw refusal(error, family === AF.inet ? address : `[${address}]`, port)
+    throw refusal(error, family === AF.inet ? '127.0.0.1' : '[::1]', port)
   }
 }
 
 function refusal(error: unknown, address: string, port: number): unknown {
-  const errno = errnoOf(error)
-  const at = `${address}:${port}`
-  if (errno === 'EADDRINUSE')
-    return new PenError('CONNECT', {
-      what: `port ${port} of this machine is already in use`,
-      at,
-      hint: 'stop the program that listens there, or put another host port before the colon (0 chooses a free one)',
-      cause: error,
-    })
-  if (errno === 'EACCES')
-    return new PenError('CONNECT', {
-      what: `not allowed to listen on port ${port} of this machine`,
-      at,
-      hint: 'put a host port above 1023 before the colon (0 chooses a free one)',
-      cause: error,
-    })
-  return error
+  const [what, hint] = REFUSALS[errnoOf(error) ?? '']?.(port) ?? []
+  if (what === undefined || hint === undefined) return error
+  return new PenError('CONNECT', { what, at: `${address}:${port}`, hint, cause: error })
 }
 
-const loopback = (text: string): Address => {
-  const address = parseAddress(text)
-  if (!address.ok) throw new PenError('INTERNAL', { what: 'loopback did not parse as an address' })
-  return address.value
+const REFUSALS: Readonly<Record<string, (port: number) => readonly [what: string, hint: string]>> = {
+  EADDRINUSE: port => [
+    `port ${port} of this machine is already in use`,
+    'stop the program that listens there, or put another host port before the colon (0 chooses a free one)',
+  ],
+  EACCES: port => [
+    `not allowed to listen on port ${port} of this machine`,
+    'put a host port above 1023 before the colon (0 chooses a free one)',
+  ],
 }
-const LOOPBACK_V4 = loopback('127.0.0.1')
-const LOOPBACK_V6 = loopback('::1')

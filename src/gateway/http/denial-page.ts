@@ -2,7 +2,6 @@
  * Replies to refused or failed connections in HTTP, TLS and SSH. Agents read them, so a denial says that it is policy,
  * that a retry is useless, and what to ask the user for. It repeats nothing from the request except canonical names.
  */
-import type { DialFailure } from '../dial/dial-result.ts'
 import type { Refusal } from '../refusal.ts'
 
 /** The denial in one line. */
@@ -28,11 +27,13 @@ export function denialPage(refusal: Refusal, hasBody = true): string {
   return page(refusal.status ?? 403, `x-pen-denied: ${refusal.reason}`, lines, hasBody)
 }
 
+interface Failure {
+  readonly why: string
+  readonly reason: string
+}
+
 /** The policy allowed the connection, so an agent must not read this as a denial. */
-export function failurePage(
-  failure: Pick<DialFailure, 'why'> & { readonly reason: string },
-  hasBody = true,
-): string {
+export function failurePage(failure: Failure, hasBody = true): string {
   const lines = [
     `pen allowed this connection, but it failed: ${failure.why}.`,
     '',
@@ -40,15 +41,11 @@ export function failurePage(
     '',
     `reason: ${failure.reason}`,
   ]
-  return page(
-    failure.reason === 'upstream-timeout' ? 504 : 502,
-    `x-pen-error: ${failure.reason}`,
-    lines,
-    hasBody,
-  )
+  const status = failure.reason === 'upstream-timeout' ? 504 : 502
+  return page(status, `x-pen-error: ${failure.reason}`, lines, hasBody)
 }
 
-export const failureLine = ({ why, reason }: { readonly why: string; readonly reason: string }): string =>
+export const failureLine = ({ why, reason }: Failure): string =>
   `pen allowed this connection, but it failed: ${why} (${reason})`
 
 const REASON_PHRASES: Readonly<Record<number, string>> = {

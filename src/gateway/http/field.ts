@@ -2,6 +2,8 @@
  * The head of an HTTP/1 message: its end and its fields. This is RFC 9112 in its strictest reading. Everything that two
  * parsers could read differently is an error: a bare LF, a folded line, a space before the colon.
  */
+import type { ByteStream } from '../stream/byte-stream.ts'
+
 export interface Field {
   /** As written. */
   readonly name: string
@@ -50,6 +52,21 @@ export function findHeadEnd(bytes: Uint8Array, scanned: number, max: number): He
     else if (byte !== 0x09) return badHead('a control character')
   }
   return { kind: 'more', scanned: bytes.length }
+}
+
+/** Waits for the end of a head, and consumes nothing. Undefined when the stream or the time ends before it. */
+export function awaitHeadEnd(
+  stream: ByteStream,
+  max: number,
+  ms?: number,
+): Promise<Exclude<HeadEnd, { readonly kind: 'more' }> | undefined> {
+  let scanned = 0
+  return stream.readUntil(held => {
+    const end = findHeadEnd(held, scanned, max)
+    if (end.kind !== 'more') return end
+    scanned = end.scanned
+    return undefined
+  }, ms)
 }
 
 const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*)$/s

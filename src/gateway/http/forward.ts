@@ -6,7 +6,7 @@ import type { GatewayLimits } from '../limits.ts'
 import type { Route } from '../route.ts'
 import type { ByteStream } from '../stream/byte-stream.ts'
 import { BodyReader, chunk, LAST_CHUNK } from './body.ts'
-import { endToEnd, type Field, type Framing, findHeadEnd, listOf } from './field.ts'
+import { awaitHeadEnd, endToEnd, type Field, type Framing, listOf } from './field.ts'
 import { type RequestHead, type ResponseHead, readResponseHead } from './head.ts'
 
 export interface Forwarding {
@@ -79,7 +79,7 @@ async function readResponse(
     if (head === undefined) return { kind: 'cut', by: 'upstream' }
     if ('why' in head) return { kind: 'bad-answer', why: `the server's response is ${head.why}` }
     if (head.status === 101) {
-      if (!isUpgrade || !isWebSocket(head))
+      if (!isUpgrade || !namesWebSocket(head.fields))
         return {
           kind: 'bad-answer',
           why: 'the server switched to a protocol that the request did not ask for',
@@ -123,16 +123,10 @@ async function readHead(
   method: string,
   limits: GatewayLimits,
 ): Promise<ResponseHead | { readonly why: string } | undefined> {
-  for (let scanned = 0; ; ) {
-    const end = findHeadEnd(upstream.held, scanned, limits.maxResponseHead)
-    if (end.kind === 'bad') return { why: `malformed: ${end.why}` }
-    if (end.kind === 'end') {
-      const head = readResponseHead(upstream.consume(end.end), method, limits)
-      return head.kind === 'response' ? head : { why: `malformed: ${head.why}` }
-    }
-    scanned = end.scanned
-    if (!(await upstream.more())) return upstream.held.length === 0 ? undefined : { why: 'cut short' }
-  }
+  const end = await awaitHeadEnd(upstream, limits.maxResponseHead)
+  if (end === undefined) return upstream.held.length === 0 ? undefined : { why: 'cut short' }
+  const head = end.kind === 'end' ? readResponseHead(upstream.consume(end.end), method, limits) : end
+  return head.kind === 'response' ? head : { why: `malformed: ${head.why}` }
 }
 
 function printHead(head: ResponseHead, lines: readonly string[]): string {
@@ -160,8 +154,6 @@ const keepsAlive = (minor: 0 | 1, fields: readonly Field[]): boolean =>
 /** WebSocket is the only allowed upgrade. Others, such as h2c, are removed from the request. */
 const asksForWebSocket = ({ method, minor, framing, fields }: RequestHead): boolean =>
   method === 'GET' && minor === 1 && framing.kind === 'none' && namesWebSocket(fields)
-
-const isWebSocket = ({ fields }: ResponseHead): boolean => namesWebSocket(fields)
 
 function namesWebSocket(fields: readonly Field[]): boolean {
   const upgrades = listOf(fields, 'upgrade')

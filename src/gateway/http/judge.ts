@@ -1,5 +1,5 @@
 /** Finds the destination of a request, and checks that target and Host agree on it. All of it is hostile. */
-import { type Port, parsePort } from '../../policy/network/port.ts'
+import { HTTP_PORT } from '../../policy/network/port.ts'
 import { badRequest, type Refusal } from '../refusal.ts'
 import type { Endpoint } from '../route.ts'
 import type { RequestHead } from './head.ts'
@@ -77,9 +77,6 @@ function judgeConnect(request: RequestHead, mode: HttpMode): Judgement {
     (host.value.port === undefined || host.value.port === port)
   return agrees ? { kind: 'connect', endpoint } : mismatch(endpoint, 'Host', request.host)
 }
-
-const port80 = parsePort('80')
-const HTTP_PORT = (port80.ok ? port80.value : 0) as Port
 
 const hostFor = ({ to, port }: Endpoint): string => printAuthority(to, port === HTTP_PORT ? undefined : port)
 

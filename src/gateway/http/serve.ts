@@ -34,7 +34,7 @@ export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpo
     if (route === undefined) return undefined
     if (judgement.kind === 'connect') {
       if (!(await session.client.write('HTTP/1.1 200 Connection established\r\n\r\n'))) session.end('client')
-      return session.isOver ? undefined : judgement.endpoint
+      return session.client.closed ? undefined : judgement.endpoint
     }
     const outcome = await forwardRequest(
       session.client,

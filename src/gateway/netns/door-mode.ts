@@ -9,7 +9,7 @@
 import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
 import { sendDescriptors } from '../../base/kernel/pass-descriptors.ts'
 import { AF, SOCK, SOL, socketOption } from '../../base/kernel/socket.ts'
-import { type Opened, openListeners } from './listeners.ts'
+import { type Opened, openListeners, openMapped } from './listeners.ts'
 import { openSockets } from './sockets.ts'
 
 /** The word after `pen`. Without the descriptor below it does nothing. */
@@ -39,7 +39,7 @@ export function runDoorMode([how, what = '']: readonly string[]): ExitCode {
 
 function open(how: string | undefined, what: string): Opened | undefined {
   if (how === SOCKETS) return openSockets(Number(what))
-  return how === 'mapped' ? openListeners('mapped') : openListeners(what.split(',').map(Number))
+  return how === 'mapped' ? openMapped() : openListeners(what.split(',').map(Number))
 }
 
 function isChannel(fd: number): boolean {

@@ -5,14 +5,17 @@
  */
 import type { Socket as DatagramSocket } from 'node:dgram'
 import { close } from '../../base/kernel/descriptor.ts'
+import { AF, SOL } from '../../base/kernel/socket.ts'
+import { tryCall } from '../../base/kernel/system-call.ts'
+import { type Address, parseAddress, printAddress } from '../../policy/network/address.ts'
+import { type Port, parsePort } from '../../policy/network/port.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { listenTcp } from '../dial/tcp-connect.ts'
-import { connectionLimits } from '../stream/connection-limits.ts'
+import { atMost, connectionLimits } from '../stream/connection-limits.ts'
 import type { TcpSocket } from '../stream/tcp-socket.ts'
-import { type Role, rulesMessage } from './listeners.ts'
+import type { Role } from './listeners.ts'
 import { type DoorLocation, type DoorRootHelper, entryByDescriptor, inNamespace } from './namespace.ts'
 import { type DoorSockets, openDoorSockets } from './open.ts'
-import { boundDestination, type Destination, originalDestination } from './original-destination.ts'
 import { listRefused, type RefusedDatagram } from './refused.ts'
 
 export interface DoorOptions {
@@ -20,6 +23,12 @@ export interface DoorOptions {
   readonly ports: readonly number[]
   /** The namespace of the door. The default is a new one. */
   readonly location?: DoorLocation
+}
+
+/** The destination that a program dialled. */
+interface Destination {
+  readonly address: Address
+  readonly port: Port
 }
 
 /** Called for each new connection, before any byte of it is read. */
@@ -61,12 +70,6 @@ export interface Door {
   close(): void
 }
 
-/** Does the work that needs no namespace, while the caller waits for one. */
-export async function warmDoor(): Promise<void> {
-  rulesMessage()
-  await import('node:dgram')
-}
-
 /** Leaves nothing open when it fails. */
 export async function openDoor(options: DoorOptions): Promise<Door> {
   const location = options.location ?? { kind: 'new' }
@@ -87,7 +90,6 @@ class OpenDoor implements Door {
   /** Descriptors that no server owns yet. */
   readonly #unowned: Map<number, Role>
   readonly #close: (() => void)[] = []
-  #open = 0
   #settled: readonly RefusedDatagram[] | undefined
 
   constructor(sockets: DoorSockets, helper: DoorRootHelper | undefined) {
@@ -99,7 +101,7 @@ class OpenDoor implements Door {
     const [network = -1] = this.#withRole('network')
     const [user = -1] = this.#withRole('user')
     this.#network = network
-    this.#prefix = entryByDescriptor(network, user, userNamespace).prefix
+    this.#prefix = entryByDescriptor(network, user, userNamespace)
     this.wrap = userNamespace === 'none' ? [] : this.#prefix
   }
 
@@ -122,34 +124,23 @@ class OpenDoor implements Door {
         handlers.rejected?.('hung-up')
       }
     }
-    const accept = (handle: (socket: TcpSocket) => void) => (socket: TcpSocket) => {
-      if (this.#open >= limits.connections) {
-        socket.reset()
-        handlers.rejected?.('connections')
-        return
-      }
-      this.#open += 1
-      socket.onClosed = () => {
-        this.#open -= 1
-      }
-      handle(socket)
-    }
+    const accept = atMost(limits.connections, () => handlers.rejected?.('connections'))
     const streams = { dialled, proxy: handlers.proxied, 'dns-stream': handlers.queryStream }
     for (const [role, handle] of Object.entries(streams))
       for (const fd of this.#take(role as keyof typeof streams)) {
         const listening = listenTcp(fd, accept(handle))
         this.#close.push(() => listening.stop())
       }
-    await Promise.all(await this.#receive(handlers.queries))
+    await this.#receive(handlers.queries)
   }
 
-  async #receive(queries: DoorHandlers['queries']): Promise<Promise<void>[]> {
+  async #receive(queries: DoorHandlers['queries']): Promise<void> {
     const { createSocket } = await import('node:dgram')
     const types = { 'dns-datagram4': 'udp4', 'dns-datagram6': 'udp6' } as const
-    return Object.entries(types).flatMap(([role, type]) =>
+    const bound = Object.entries(types).flatMap(([role, type]) =>
       this.#take(role as keyof typeof types).map(fd => {
         const socket = createSocket(type)
-        this.#close.push(() => closeOnce(socket))
+        this.#close.push(() => socket.close())
         queries(socket)
         return new Promise<void>((resolve, reject) => {
           socket.once('error', reject)
@@ -160,6 +151,7 @@ class OpenDoor implements Door {
         })
       }),
     )
+    await Promise.all(bound)
   }
 
   async settle(): Promise<void> {
@@ -168,11 +160,11 @@ class OpenDoor implements Door {
 
   async refusedDatagrams(): Promise<readonly RefusedDatagram[]> {
     if (this.#settled !== undefined) return this.#settled
-    const list = async (rules: number) =>
-      // The root helper is pen itself. The kernel answers only a process with capabilities over the namespace.
-      (await this.#helper?.listRefused(rules)) as readonly RefusedDatagram[] | undefined
-    const lists = this.#withRole('rules').map(async rules => (await list(rules)) ?? listRefused(rules))
-    return (await Promise.all(lists)).flat()
+    const [rules] = this.#withRole('rules')
+    if (rules === undefined) return []
+    // The root helper is pen itself. The kernel answers only a process with capabilities over the namespace.
+    const listed = (await this.#helper?.listRefused(rules)) as readonly RefusedDatagram[] | undefined
+    return listed ?? listRefused(rules)
   }
 
   close(): void {
@@ -192,9 +184,38 @@ class OpenDoor implements Door {
   }
 }
 
-/** The DNS stub may have closed the socket already, and Node throws at a second close. */
-function closeOnce(socket: DatagramSocket): void {
-  try {
-    socket.close()
-  } catch {}
+const SO_ORIGINAL_DST = 80
+
+/**
+ * The destination before the rules redirected it. The kernel reports it; a sandbox cannot forge it.
+ * Undefined when the kernel knows no destination: the socket is closed, or the program dialled the door's own port on
+ * loopback. The caller then closes the connection.
+ */
+function originalDestination(socket: TcpSocket): Destination | undefined {
+  const fd = socket.descriptor
+  if (fd === undefined) return undefined
+  // Trying both is cheaper than asking for the family: a socket of the other family returns an error.
+  return ask(fd, SOL.ip, AF.inet) ?? ask(fd, SOL.ipv6, AF.inet6)
+}
+
+/** For a door without rules: the local address of the socket is the dialled one. */
+function boundDestination(socket: TcpSocket): Destination | undefined {
+  const { local } = socket
+  const address = parseAddress(local?.address ?? '')
+  const port = parsePort(String(local?.port))
+  return address.ok && port.ok ? { address: address.value, port: port.value } : undefined
+}
+
+// One buffer for all calls, because the call and the read of its answer are never interleaved.
+const answer = new Uint8Array(28)
+const size = new Uint32Array(1)
+
+function ask(fd: number, level: number, family: number): Destination | undefined {
+  size[0] = answer.length
+  if (tryCall('getsockopt', fd, level, SO_ORIGINAL_DST, answer, size) !== 0) return undefined
+  if (new DataView(answer.buffer).getUint16(0, true) !== family) return undefined
+  const port = parsePort(String(((answer[2] ?? 0) << 8) | (answer[3] ?? 0)))
+  if (!port.ok) return undefined
+  const bytes = family === AF.inet ? answer.subarray(4, 8) : answer.subarray(8, 24)
+  return { address: printAddress([...bytes]), port: port.value }
 }

@@ -18,12 +18,12 @@ interface Attempt {
 function attempts(...hows: readonly How[]): readonly Attempt[] {
   const script = `
 import { readdirSync } from 'node:fs'
-const { openListeners } = await import(${JSON.stringify(join(import.meta.dir, 'listeners.ts'))})
+const { openListeners, openMapped } = await import(${JSON.stringify(join(import.meta.dir, 'listeners.ts'))})
 const count = () => readdirSync('/proc/self/fd').length
 const attempt = how => {
   const before = count()
   try {
-    return { opened: openListeners(how)?.length ?? 0, left: count() - before }
+    return { opened: (how === 'mapped' ? openMapped() : openListeners(how))?.length ?? 0, left: count() - before }
   } catch (error) {
     return { failed: error.message, left: count() - before }
   }

@@ -9,7 +9,7 @@ import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 import { ownProgram } from '../../base/own-program.ts'
 import { DOOR_MODE, SOCKETS } from './door-mode.ts'
 import { type DoorLocation, entryByDescriptor, entryFor, inNamespace } from './namespace.ts'
-import { openInChild, starterOf } from './open.ts'
+import { openInChild, type Starter, starterOf, startHere } from './open.ts'
 import { openSockets } from './sockets.ts'
 
 export interface SocketPair {
@@ -34,18 +34,24 @@ export class NamespaceSockets {
   /** A descriptor, because pids are reused. */
   readonly #network: number
   readonly #owner: number | undefined
-  readonly #byHelper: Extract<DoorLocation, { readonly kind: 'by-helper' }> | undefined
+  /** How to start a process in the namespace. Undefined when this process can enter it. */
+  readonly #child: { readonly prefix: readonly string[]; readonly start: Starter } | undefined
   readonly #ready: SocketPair[] = []
   #filling: Promise<void> | undefined
   #isClosed: boolean = false
 
   constructor(sandbox: SandboxNetwork) {
-    this.#byHelper = 'pid' in sandbox ? undefined : sandbox
-    const path = 'pid' in sandbox ? `/proc/${sandbox.pid}/ns/net` : `/proc/self/fd/${sandbox.network}`
     try {
-      this.#network = openPath(path)
-      const isEntered = this.#byHelper !== undefined || hasCapabilities(CAP_SYS_ADMIN)
-      this.#owner = isEntered ? undefined : ownerOf(this.#network)
+      if ('pid' in sandbox) {
+        this.#network = openPath(`/proc/${sandbox.pid}/ns/net`)
+        if (hasCapabilities(CAP_SYS_ADMIN)) return
+        this.#owner = ownerOf(this.#network)
+        // The child needs no capabilities there, so it keeps its outside user id.
+        this.#child = { prefix: entryByDescriptor(this.#network, this.#owner, 'own-id'), start: startHere }
+      } else {
+        this.#network = openPath(`/proc/self/fd/${sandbox.network}`)
+        this.#child = { prefix: entryFor(sandbox).prefix, start: starterOf(sandbox) }
+      }
     } catch (cause) {
       throw notEntered(cause)
     }
@@ -93,29 +99,19 @@ export class NamespaceSockets {
 
   async #make(): Promise<SocketPair[]> {
     try {
-      const mode = [...ownProgram(), DOOR_MODE, SOCKETS, String(BATCH)]
-      if (this.#byHelper !== undefined) {
-        const { prefix } = entryFor(this.#byHelper)
-        return asPairs(await openInChild([...prefix, ...mode], starterOf(this.#byHelper)))
-      }
-      if (this.#owner === undefined) return inPairs(inNamespace(this.#network, () => openSockets(BATCH)))
-      // The child needs no capabilities there, so it keeps its outside user id.
-      const { prefix } = entryByDescriptor(this.#network, this.#owner, 'own-id')
-      return asPairs(await openInChild([...prefix, ...mode]))
+      if (this.#child === undefined) return inPairs(inNamespace(this.#network, () => openSockets(BATCH)))
+      const { prefix, start } = this.#child
+      const argv = [...prefix, ...ownProgram(), DOOR_MODE, SOCKETS, String(BATCH)]
+      return inPairs(await openInChild(argv, start))
     } catch (cause) {
       throw notEntered(cause)
     }
   }
 }
 
-function asPairs(opened: Awaited<ReturnType<typeof openInChild>>): SocketPair[] {
-  if (opened === undefined)
-    throw new PenError('INTERNAL', { what: 'the door mode reported rules it was not asked for' })
-  return inPairs(opened)
-}
 const ENDED = (): PenError => new PenError('STATE', { what: 'the sandbox has ended' })
 
-export function closePair({ v4, v6 }: SocketPair): void {
+function closePair({ v4, v6 }: SocketPair): void {
   close(v4)
   if (v6 !== undefined) close(v6)
 }

@@ -1,11 +1,10 @@
 /** Ways into the network namespace of a door: a new one, or that of a container that exists but runs nothing yet. */
 import { PenError } from '../../base/error.ts'
-import { findTool } from '../../base/find-tool.ts'
+import { findTool, missingTool } from '../../base/find-tool.ts'
 import { close, openPath } from '../../base/kernel/descriptor.ts'
 import { hasCapabilities } from '../../base/kernel/host-root.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
-import { missingTool } from '../../base/missing-tool.ts'
 import { bringUpLoopback } from './loopback.ts'
 
 export type DoorLocation =
@@ -62,25 +61,19 @@ export function entryFor(location: DoorLocation): NamespaceEntry {
     case 'of-process': {
       const userNamespace = location.userNamespace ? kindOf(location.pid) : 'none'
       const user = userNamespace === 'none' ? [] : ['--user', ...BECOME[userNamespace]]
-      return {
-        prefix: [tool('nsenter'), '--target', String(location.pid), ...user, '--net', '--'],
-        userNamespace,
-      }
+      const prefix = [tool('nsenter'), '--target', String(location.pid), ...user, '--net', '--']
+      return { prefix, userNamespace }
     }
     case 'by-helper':
       return { prefix: [tool('nsenter'), `--net=/proc/self/fd/${NETWORK}`, '--'], userNamespace: 'none' }
   }
 }
 
-/** A later entry, by the descriptors of the namespaces. They last as long as this process holds them. */
-export function entryByDescriptor(
-  network: number,
-  user: number,
-  userNamespace: UserNamespace,
-): NamespaceEntry {
+/** The prefix of a later entry, by the descriptors of the namespaces. They last as long as this process holds them. */
+export function entryByDescriptor(network: number, user: number, userNamespace: UserNamespace): string[] {
   const pathOf = (fd: number): string => `/proc/${process.pid}/fd/${fd}`
   const userFlags = userNamespace === 'none' ? [] : [`--user=${pathOf(user)}`, ...BECOME[userNamespace]]
-  return { prefix: [tool('nsenter'), ...userFlags, `--net=${pathOf(network)}`, '--'], userNamespace }
+  return [tool('nsenter'), ...userFlags, `--net=${pathOf(network)}`, '--']
 }
 
 function kindOf(pid: number): UserNamespace {

@@ -7,7 +7,7 @@ import { ownProgram } from '../../base/own-program.ts'
 import { startProgram } from '../../base/start-program.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { DOOR_MODE, RULES_REFUSED } from './door-mode.ts'
-import { type Opened, openListeners, type Role } from './listeners.ts'
+import { type Opened, openListeners, openMapped, type Role } from './listeners.ts'
 import {
   type DoorLocation,
   entryFor,
@@ -38,11 +38,9 @@ export async function openDoorSockets(
     return { entry, ...openInThisProcess(location, ports) }
   const start = starterOf(location)
   const hidden = [...entry.prefix, ...ownProgram(), DOOR_MODE]
-  const mapped = await openInChild([...hidden, 'mapped'], start)
+  const mapped = await tryInChild([...hidden, 'mapped'], start)
   if (mapped !== undefined) return { entry, mapped: true, descriptors: mapped }
   const descriptors = await openInChild([...hidden, 'ports', listenable(ports).join(',')], start)
-  if (descriptors === undefined)
-    throw new PenError('INTERNAL', { what: 'the door mode reported rules it was not asked for' })
   return { entry, mapped: false, descriptors }
 }
 
@@ -54,7 +52,7 @@ function openInThisProcess(
   const within = <T>(work: () => T): T =>
     location.kind === 'new' ? inNewNamespace(work) : inNamespaceOf(location.pid, work)
   try {
-    const mapped = within(() => openListeners('mapped'))
+    const mapped = within(openMapped)
     if (mapped !== undefined) return { mapped: true, descriptors: mapped }
     const wanted = listenable(ports)
     return { mapped: false, descriptors: within(() => openListeners(wanted)) }
@@ -74,14 +72,21 @@ function listenable(ports: readonly number[]): readonly number[] {
   return wanted
 }
 
-/** `argv` starts the door mode in the namespace. Undefined when the kernel refuses the rules. */
-export async function openInChild(
-  argv: readonly string[],
-  start: Starter = startHere,
-): Promise<Opened | undefined> {
+/** `argv` starts the door mode in the namespace. */
+export async function openInChild(argv: readonly string[], start: Starter): Promise<Opened> {
+  const opened = await tryInChild(argv, start)
+  if (opened !== undefined) return opened
+  throw new PenError('INTERNAL', { what: 'the door mode reported rules it was not asked for' })
+}
+
+/** The same with rules. Undefined when the kernel refuses them. */
+async function tryInChild(argv: readonly string[], start: Starter): Promise<Opened | undefined> {
   const [ours, theirs] = descriptorPair()
   try {
-    const { code, stderr } = await waitFor(argv, theirs, start)
+    const ending = start(argv, theirs)
+    // `start` has passed the channel on when it returns.
+    close(theirs)
+    const { code, stderr } = await ending
     if (code === RULES_REFUSED) return undefined
     const delivery = code === 0 ? receiveDescriptors(ours) : undefined
     if (delivery === undefined) throw failure(code, stderr)
@@ -91,7 +96,7 @@ export async function openInChild(
   }
 }
 
-type Starter = (
+export type Starter = (
   argv: readonly string[],
   channel: number,
 ) => Promise<{ readonly code: number; readonly stderr: string }>
@@ -105,14 +110,7 @@ export function starterOf(location: DoorLocation): Starter {
   }
 }
 
-async function waitFor(argv: readonly string[], channel: number, start: Starter): ReturnType<Starter> {
-  // `start` has passed the channel on when it returns, so it can be closed here.
-  const ended = start(argv, channel)
-  close(channel)
-  return await ended
-}
-
-async function startHere(argv: readonly string[], channel: number): ReturnType<Starter> {
+export async function startHere(argv: readonly string[], channel: number): ReturnType<Starter> {
   let child: ReturnType<typeof spawn>
   try {
     child = spawn(argv, channel)

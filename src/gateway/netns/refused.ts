@@ -39,13 +39,8 @@ export function listRefused(socket: number): readonly RefusedDatagram[] {
   return [...found.values()]
 }
 
-export interface RefusedList {
-  readonly refused: readonly RefusedDatagram[]
-  /** The set changed while it was read. */
-  readonly isInterrupted: boolean
-}
-
-export function readRefused(messages: Iterable<NetlinkMessage>): RefusedList {
+/** `isInterrupted`: the set changed while it was read. */
+export function readRefused(messages: Iterable<NetlinkMessage>) {
   const refused: RefusedDatagram[] = []
   let isInterrupted: boolean = false
   for (const message of messages) {

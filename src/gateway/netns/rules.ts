@@ -2,6 +2,7 @@
  * The rules of the namespace: they redirect dialled ports to the ports of the door. Those are below 1024, where a
  * sandbox cannot bind. They are always free, because the namespace is new.
  */
+import { LOOPBACK } from '../../policy/network/address.ts'
 import {
   accept,
   addDestination,
@@ -40,7 +41,6 @@ const REFUSED = {
 } as const satisfies Record<Family, DestinationSet>
 export const REFUSED_SETS: readonly string[] = [REFUSED.ip.name, REFUSED.ip6.name]
 
-const LOOPBACK = { ip: [127, 0, 0, 1], ip6: [...Array<number>(15).fill(0), 1] } as const
 const toLoopback = { ip: toAddress('ip', [127]), ip6: toAddress('ip6', LOOPBACK.ip6) } as const
 
 const dialled = (...expressions: readonly Expression[]): Change => rule(TABLE, 'dialled', ...expressions)
@@ -74,25 +74,20 @@ export const RULES: readonly Change[] = [
   arriving(ofProtocol('udp'), unreachable),
 ]
 
-export interface Setting {
-  readonly file: string
-  readonly value: string
-}
-
 /**
  * Settings of the namespace. The first one keeps the sandbox off the door's ports, because an engine may allow everyone
  * to bind below 1024. Without tcp_tw_reuse, one address fails after 28,000 connections. Without the timeouts, ended
  * connections fill the conntrack table and the kernel drops new ones.
  */
-export const SETTINGS: readonly Setting[] = [
-  { file: '/proc/sys/net/ipv4/ip_unprivileged_port_start', value: '1024' },
-  { file: '/proc/sys/net/ipv4/tcp_tw_reuse', value: '1' },
-  { file: '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait', value: '1' },
-  { file: '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close', value: '1' },
-]
+export const SETTINGS = {
+  '/proc/sys/net/ipv4/ip_unprivileged_port_start': '1024',
+  '/proc/sys/net/ipv4/tcp_tw_reuse': '1',
+  '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait': '1',
+  '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close': '1',
+}
 
 /** A host without IPv6 may disable it in every new namespace. Here it is safe, because it leads only to the door. */
-export const IPV6_SETTINGS: readonly Setting[] = [
-  { file: '/proc/sys/net/ipv6/conf/all/disable_ipv6', value: '0' },
-  { file: '/proc/sys/net/ipv6/conf/lo/disable_ipv6', value: '0' },
-]
+export const IPV6_SETTINGS = {
+  '/proc/sys/net/ipv6/conf/all/disable_ipv6': '0',
+  '/proc/sys/net/ipv6/conf/lo/disable_ipv6': '0',
+}

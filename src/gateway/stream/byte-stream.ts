@@ -44,7 +44,7 @@ export class ByteStream implements BufferOwner, SocketEvents {
   #writers: (() => void)[] = []
   #lingering: ReturnType<typeof setTimeout> | undefined
 
-  constructor(socket: StreamSocket, counted?: BufferBudget) {
+  constructor(socket: StreamSocket, counted?: BufferBudget | undefined) {
     this.socket = socket
     this.#counted = counted
     socket.attach(this)
@@ -87,6 +87,16 @@ export class ByteStream implements BufferOwner, SocketEvents {
     })
   }
 
+  /** Reads the held bytes, and again when more come, until `read` returns a value. Undefined when `more` fails. */
+  async readUntil<T>(read: (held: Buffer) => T | undefined, ms?: number): Promise<T | undefined> {
+    const end = ms === undefined ? undefined : performance.now() + ms
+    for (;;) {
+      const value = read(this.#held)
+      if (value !== undefined) return value
+      if (!(await this.more(end === undefined ? undefined : end - performance.now()))) return undefined
+    }
+  }
+
   /** Ends a wait in `more` like a timeout. */
   stopWaiting(): void {
     this.#wake(false)
@@ -96,10 +106,7 @@ export class ByteStream implements BufferOwner, SocketEvents {
   write(bytes: Uint8Array | string): Promise<boolean> {
     if (!this.isWritable) return FALSE
     this.lastActive = performance.now()
-    const buffer = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
-    this.sent += buffer.length
-    if (this.socket.write(buffer)) return TRUE
-    this.#counted?.note(this)
+    if (this.#pass(asBytes(bytes))) return TRUE
     return new Promise(resolve => {
       this.#writers.push(() => resolve(this.isWritable))
     })
@@ -143,9 +150,7 @@ export class ByteStream implements BufferOwner, SocketEvents {
       this.reset()
       return
     }
-    const bytes = typeof reply === 'string' ? Buffer.from(reply, 'latin1') : reply
-    this.sent += bytes.length
-    this.socket.write(bytes)
+    this.#pass(asBytes(reply))
     this.socket.end()
     if (this.ended) return
     this.socket.resume()
@@ -156,7 +161,8 @@ export class ByteStream implements BufferOwner, SocketEvents {
     if (!this.closed) this.socket.reset()
   }
 
-  #pass(bytes: Buffer): boolean {
+  /** False when the caller must wait for room. */
+  #pass(bytes: Uint8Array): boolean {
     if (!this.isWritable) return true
     this.sent += bytes.length
     const flows = this.socket.write(bytes)
@@ -254,6 +260,9 @@ export class ByteStream implements BufferOwner, SocketEvents {
     for (const writer of writers) writer()
   }
 }
+
+const asBytes = (bytes: Uint8Array | string): Uint8Array =>
+  typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
 
 const TRUE = Promise.resolve(true)
 const FALSE = Promise.resolve(false)

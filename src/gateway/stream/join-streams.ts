@@ -1,6 +1,6 @@
 /** Joins two streams until both are closed. Passes on a half close in its direction, and a reset as a reset. */
 import type { EndReason } from '../route.ts'
-import type { ByteStream } from '../stream/byte-stream.ts'
+import type { ByteStream } from './byte-stream.ts'
 
 export function joinStreams(client: ByteStream, upstream: ByteStream): Promise<EndReason> {
   return new Promise(resolve => {

@@ -13,8 +13,6 @@ export interface SocketEvents {
 export interface StreamSocket {
   /** Sets the listener. It first gets the bytes that arrived before. */
   attach(events: SocketEvents): void
-  /** Removes the listener. The next one gets `unread` and all bytes that arrive meanwhile. */
-  detach(unread: Buffer): void
   /** Queues all bytes. False when the caller must wait for `drain`. The caller must not change the bytes later. */
   write(bytes: Uint8Array): boolean
   /** Half-closes after the queued bytes. The peer may keep sending. */

@@ -12,14 +12,12 @@ export type NativeSocket = Bun.Socket<TcpSocket> & {
   resume(): void
 }
 
-const EMPTY: readonly Uint8Array[] = []
-
 export class TcpSocket implements StreamSocket {
   #native: NativeSocket | undefined
   #events: SocketEvents | undefined
   /** Bytes that arrived without a listener. */
   #early: Buffer[] | undefined
-  #queue: Uint8Array[] = EMPTY as Uint8Array[]
+  #queue: Uint8Array[] = []
   #queued = 0
   /** The peer has half-closed. We half-close when the queue is empty (`#isEnding`), or have done so (`#isShutDown`). */
   #hasEnded: boolean = false
@@ -46,18 +44,11 @@ export class TcpSocket implements StreamSocket {
     if (broken !== undefined) queueMicrotask(() => events.close(broken))
   }
 
-  detach(unread: Buffer): void {
-    this.#events = undefined
-    this.#early = unread.length === 0 ? [] : [unread]
-    this.pause()
-  }
-
   write(bytes: Uint8Array): boolean {
     if (!this.isWritable) return true
     const native = this.#native
     const sent = this.#queued > 0 || native === undefined ? 0 : Math.max(native.write(bytes), 0)
     if (sent === bytes.length) return true
-    if (this.#queued === 0) this.#queue = []
     this.#queue.push(sent === 0 ? bytes : bytes.subarray(sent))
     this.#queued += bytes.length - sent
     return false
@@ -180,7 +171,7 @@ export class TcpSocket implements StreamSocket {
       const isOver = error === undefined && self.#isShutDown && !self.#isClosing
       self.#native = undefined
       self.#isClosing = true
-      self.#queue = EMPTY as Uint8Array[]
+      self.#queue = []
       self.#queued = 0
       self.onConnected = undefined
       self.onClosed = undefined

@@ -15,8 +15,8 @@ export interface Hello {
   readonly length: number
 }
 
-const HANDSHAKE = 22
-const CLIENT_HELLO = 1
+export const HANDSHAKE = 22
+export const CLIENT_HELLO = 1
 const SERVER_NAME = 0
 const HOST_NAME = 0
 const MAX_RECORD = 16_384

@@ -3,10 +3,8 @@
  * send it before the server asks. So the gate reads client records until the server's answer shows that it asks for none.
  */
 import type { ByteStream } from '../stream/byte-stream.ts'
-import { type HelloReading, readClientHello } from './client-hello.ts'
+import { CLIENT_HELLO, HANDSHAKE, type HelloReading, readClientHello } from './client-hello.ts'
 
-const HANDSHAKE = 22
-const CLIENT_HELLO = 1
 const RECORD_HEAD = 5
 /** RFC 8446, 4.1.3: a HelloRetryRequest is a ServerHello with this random, after two headers and a version. */
 const RANDOM_AT = 11

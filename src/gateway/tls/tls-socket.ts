@@ -2,77 +2,46 @@
 import { Duplex } from 'node:stream'
 import { connect, type TLSSocket } from 'node:tls'
 import type { Destination } from '../../policy/network/decide-connection.ts'
+import type { ByteStream } from '../stream/byte-stream.ts'
 import type { SocketEvents, StreamSocket } from '../stream/stream-socket.ts'
 
 /** The certificate must match the name or address in the user's config. Returns the socket, or a text about the failure. */
-export function startTls(plain: StreamSocket, to: Destination, ms: number): Promise<StreamSocket | string> {
+export function startTls(plain: ByteStream, to: Destination, ms: number): Promise<StreamSocket | string> {
   // An address is not a server name, but it must match the certificate too.
   const who = 'name' in to ? { host: to.name, servername: to.name } : { host: to.address }
   return new Promise(resolve => {
-    const secure = connect({ socket: new PlainDuplex(plain), ...who, ALPNProtocols: ['http/1.1'] })
+    const secure = connect({ socket: asDuplex(plain), ...who, ALPNProtocols: ['http/1.1'] })
     const timer = setTimeout(() => secure.destroy(new Error('timeout')), ms)
     const settle = (result: StreamSocket | string): void => {
       clearTimeout(timer)
       resolve(result)
-      if (typeof result === 'string') plain.destroy()
+      if (typeof result === 'string') plain.socket.destroy()
     }
     secure.once('secureConnect', () => settle(new TlsSocket(secure)))
-    secure.once('close', () => settle('the upstream proxy did not complete its TLS handshake'))
+    secure.once('close', () => settle(INCOMPLETE))
     secure.on('error', error =>
-      settle(
-        isAboutCertificate(error)
-          ? 'the upstream proxy has no valid certificate'
-          : 'the upstream proxy did not complete its TLS handshake',
-      ),
+      settle(isAboutCertificate(error) ? 'the upstream proxy has no valid certificate' : INCOMPLETE),
     )
   })
 }
+
+const INCOMPLETE = 'the upstream proxy did not complete its TLS handshake'
 
 const isAboutCertificate = (error: Error): boolean =>
   'code' in error && /CERT|UNABLE_TO|SELF_SIGNED|HOSTNAME|ALTNAME/.test(String(error.code))
 
 /** The encrypted side, as a stream of Node. */
-class PlainDuplex extends Duplex {
-  readonly #plain: StreamSocket
-  #written: (() => void) | undefined
-
-  constructor(plain: StreamSocket) {
-    super({ allowHalfOpen: true })
-    this.#plain = plain
-    plain.attach({
-      data: chunk => {
-        if (!this.push(chunk)) plain.pause()
-      },
-      end: () => this.push(null),
-      drain: () => this.#go(),
-      close: () => this.destroy(),
-    })
+function asDuplex(stream: ByteStream): Duplex {
+  const send = async (written: AsyncIterable<Buffer>): Promise<void> => {
+    for await (const chunk of written) await stream.write(chunk)
+    stream.socket.end()
   }
-
-  override _read(): void {
-    this.#plain.resume()
-  }
-
-  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    if (this.#plain.write(chunk)) done()
-    else this.#written = done
-  }
-
-  override _final(done: () => void): void {
-    this.#plain.end()
-    done()
-  }
-
-  override _destroy(_error: Error | null, done: () => void): void {
-    this.#plain.destroy()
-    done()
-  }
-
-  #go(): void {
-    const written = this.#written
-    this.#written = undefined
-    written?.()
-  }
+  const duplex = Duplex.from(async function* (written: AsyncIterable<Buffer>) {
+    send(written).catch(() => stream.socket.destroy())
+    while (stream.held.length > 0 || (await stream.more())) yield stream.consume(stream.held.length)
+    if (stream.broken) throw new Error('reset')
+  })
+  return duplex.once('close', () => stream.socket.destroy())
 }
 
 export class TlsSocket implements StreamSocket {
@@ -101,12 +70,6 @@ export class TlsSocket implements StreamSocket {
   attach(events: SocketEvents): void {
     this.#events = events
     this.#secure.resume()
-  }
-
-  detach(unread: Buffer): void {
-    this.#events = undefined
-    this.#secure.pause()
-    if (unread.length > 0) this.#secure.unshift(unread)
   }
 
   write(bytes: Uint8Array): boolean {

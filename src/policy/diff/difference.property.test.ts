@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { anyDocument } from '../../../test/arbitrary/layer.ts'
 import { policyOf } from '../../../test/arbitrary/policy.ts'
 import { KEYS_OF_POWERS, newPowers } from '../../../test/arbitrary/powers.ts'
-import { PROFILE_NAMES } from '../vocabulary.ts'
+import { PROFILE_NAMES } from '../settings.ts'
 import { comparePolicies } from './difference.ts'
 
 /** The keys of which one must be marked when a power of this kind is new. */

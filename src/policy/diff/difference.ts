@@ -2,20 +2,34 @@
  * Compares two policies and marks each difference that lets a sandbox do more. A person approves a change by this list,
  * so a difference without the mark must never widen. `difference.property.test.ts` checks that against the verdicts.
  */
-import { type Bytes, type Millis, showBytes, showMillis } from '../../base/quantity.ts'
 import { ISOLATION_STRENGTH } from '../fields.ts'
-import { isWithin } from '../files/path.ts'
+import { NUMBER_KEYS, numberOf, showNumber } from '../numbers.ts'
 import type { Policy } from '../policy.ts'
-import type { EnvValue, Image, Mount, SettingKey } from '../settings.ts'
+import {
+  type EnvValue,
+  type Image,
+  NETWORK_MODES,
+  PROFILE_NAMES,
+  type SettingKey,
+  showPort,
+} from '../settings.ts'
 import type { Source } from '../source.ts'
-import { PROFILE_NAMES } from '../vocabulary.ts'
-import { compareFiles } from './files.ts'
-import { compareNetwork } from './network.ts'
-import { changed, compareNames, type Difference } from './row.ts'
+import { compareFiles, compareHosts, compareMounts, compareNames } from './compare-lists.ts'
 
-export type { Difference } from './row.ts'
+export interface Difference {
+  readonly key: SettingKey
+  readonly change: 'added' | 'removed' | 'changed'
+  /** The rule or the new value as text. It may come from a hostile file: escape it before display. */
+  readonly item: string
+  /** The previous value, if there was one and it cannot be a secret. */
+  readonly was: string | undefined
+  readonly widens: boolean
+  /** The layer that set the new value. */
+  readonly source: Source | undefined
+}
 
 export function comparePolicies(before: Policy, after: Policy): Difference[] {
+  const ports = ({ ports }: Policy) => ports.map(({ rule }) => showPort(rule))
   return [
     ...compareChoices(before, after),
     ...compareFiles(before, after),
@@ -24,45 +38,45 @@ export function comparePolicies(before: Policy, after: Policy): Difference[] {
     ...compareEnvironment(before, after),
     ...compareMounts(before, after),
     ...compareTools(before, after),
-    ...changed(
-      'git.identity',
-      [String(before.git.identity), String(after.git.identity)],
-      after.git.identity,
-      after,
-    ),
+    ...changed('git.identity', before.git.identity, after.git.identity, after.git.identity, after),
     ...compareNames('ssh.agent', before.sshAgent, after.sshAgent),
     ...compareNames('acceptGaps', before.acceptGaps, after.acceptGaps),
-    ...compareNames('ports', before.ports.map(showPort), after.ports.map(showPort)),
+    ...compareNames('ports', ports(before), ports(after)),
   ]
 }
 
+/** The difference of a single value; empty when it did not change. */
+function changed(
+  key: SettingKey,
+  was: string | boolean,
+  item: string | boolean,
+  widens: boolean,
+  after: Policy,
+): Difference[] {
+  const source = after.sources.get(key)
+  return was === item
+    ? []
+    : [{ key, change: 'changed', item: String(item), was: String(was), widens, source }]
+}
+
+const rises = <T>(order: readonly T[], from: T, to: T) => order.indexOf(to) > order.indexOf(from)
+
 function compareChoices(before: Policy, after: Policy): Difference[] {
-  const rises = <T>(order: readonly T[], from: T, to: T) => order.indexOf(to) > order.indexOf(from)
-  const secretly = (key: SettingKey, differs: boolean, item: string): Difference[] =>
-    differs
-      ? [{ key, change: 'changed', item, was: undefined, widens: true, source: after.sources.get(key) }]
-      : []
-  // Each of these selects a program to trust, so every change counts as a widening.
+  // Each of these selects a program to trust, so every change counts as a widening. The old value may be a secret.
+  const secretly = (key: SettingKey, was: string, item: string): Difference[] =>
+    changed(key, was, item, true, after).map(row => ({ ...row, was: undefined }))
+  const profileRises = rises(PROFILE_NAMES, before.profile, after.profile)
+  const isolationFalls = rises(ISOLATION_STRENGTH, after.isolation, before.isolation)
   return [
-    ...changed(
-      'profile',
-      [before.profile, after.profile],
-      rises(PROFILE_NAMES, before.profile, after.profile),
-      after,
-    ),
-    ...changed(
-      'isolation',
-      [before.isolation, after.isolation],
-      rises(ISOLATION_STRENGTH, after.isolation, before.isolation),
-      after,
-    ),
-    ...changed('backend', [before.backend, after.backend], true, after),
-    ...changed('user', [before.user, after.user], true, after),
-    ...changed('runtime', [before.runtime, after.runtime], true, after),
-    ...secretly('image', showImage(before.image) !== showImage(after.image), showImage(after.image)),
+    ...changed('profile', before.profile, after.profile, profileRises, after),
+    ...changed('isolation', before.isolation, after.isolation, isolationFalls, after),
+    ...changed('backend', before.backend, after.backend, true, after),
+    ...changed('user', before.user, after.user, true, after),
+    ...changed('runtime', before.runtime, after.runtime, true, after),
+    ...secretly('image', showImage(before.image), showImage(after.image)),
     ...secretly(
       'network.upstreamProxy',
-      before.network.upstreamProxy !== after.network.upstreamProxy,
+      before.network.upstreamProxy ?? 'none',
       after.network.upstreamProxy ?? 'none',
     ),
   ]
@@ -74,28 +88,24 @@ function showImage(image: Image | 'default'): string {
   return JSON.stringify({ dockerfile, context, args: Object.fromEntries(args), pull })
 }
 
-function compareNumbers(before: Policy, after: Policy): Difference[] {
-  const number = (key: SettingKey, of: (policy: Policy) => number, show: (value: number) => string) =>
-    of(before) === of(after)
-      ? []
-      : changed(key, [show(of(before)), show(of(after))], of(after) > of(before), after)
-  const millis = (value: number) => showMillis(value as Millis)
-  const bytes = (value: number) => showBytes(value as Bytes)
+function compareNetwork(before: Policy, after: Policy): Difference[] {
+  const [had, has] = [before.network, after.network]
+  const words = (value: boolean) => (value ? 'yes' : 'no')
   return [
-    ...number('network.hold', ({ network }) => network.hold, millis),
-    ...number('network.idle', ({ network }) => network.idle, millis),
-    ...number('exec.timeout', ({ exec }) => exec.timeout, millis),
-    ...number('exec.ceiling', ({ exec }) => exec.ceiling, millis),
-    ...number('exec.maxOutput', ({ exec }) => exec.maxOutput, bytes),
-    ...number('limits.cpus', ({ limits }) => limits.cpus, String),
-    ...number('limits.memory', ({ limits }) => limits.memory, bytes),
-    ...number('limits.pids', ({ limits }) => limits.pids, String),
-    ...number('limits.wall', ({ limits }) => limits.wall, millis),
-    ...number('limits.disk', ({ limits }) => limits.disk, bytes),
-    ...number('limits.output', ({ limits }) => limits.output, bytes),
-    ...number('limits.files', ({ limits }) => limits.files, String),
+    ...changed('network.offline', words(had.offline), words(has.offline), !has.offline, after),
+    ...changed('network.mode', had.mode, has.mode, rises(NETWORK_MODES, had.mode, has.mode), after),
+    ...changed('network.ask', had.ask, has.ask, has.ask === 'hold', after),
+    // A group also brings mirrors, which may resolve to private addresses.
+    ...compareNames('network.groups', had.groups, has.groups),
+    ...compareHosts(before, after),
   ]
 }
+
+const compareNumbers = (before: Policy, after: Policy): Difference[] =>
+  NUMBER_KEYS.flatMap(key => {
+    const [was, is] = [numberOf(before, key), numberOf(after, key)]
+    return changed(key, showNumber(key, was), showNumber(key, is), is > was, after)
+  })
 
 /** Omits the old value, which may be a secret. The user approves the new one, so it is shown. */
 function compareEnvironment(before: Policy, after: Policy): Difference[] {
@@ -107,48 +117,9 @@ function compareEnvironment(before: Policy, after: Policy): Difference[] {
     const change = had === undefined ? 'added' : 'changed'
     out.push({ key: 'env', change, item: `${name}${text(value)}`, was: undefined, widens: true, source })
   }
-  for (const name of before.env.keys())
-    if (!after.env.has(name))
-      out.push({
-        key: 'env',
-        change: 'removed',
-        item: name,
-        was: undefined,
-        widens: false,
-        source: undefined,
-      })
-  return out
+  const removed = [...before.env.keys()].filter(name => !after.env.has(name))
+  return [...out, ...compareNames('env', removed, [])]
 }
-
-function compareMounts(before: Policy, after: Policy): Difference[] {
-  const of = ({ mounts }: Policy) => new Map(mounts.map(item => [showMount(item.rule), item]))
-  const [had, has] = [of(before), of(after)]
-  // Removing a mount uncovers the files beneath it.
-  const uncovers = ({ at }: Mount) =>
-    after.files.read.some(({ rule }) => isWithin(at, rule.path) || isWithin(rule.path, at))
-  return [
-    ...[...has]
-      .filter(([text]) => !had.has(text))
-      .map(([item, { source }]) => mountDifference('added', item, true, source)),
-    ...[...had]
-      .filter(([text]) => !has.has(text))
-      .map(([item, { rule }]) => mountDifference('removed', item, uncovers(rule), undefined)),
-  ]
-}
-
-const mountDifference = (
-  change: 'added' | 'removed',
-  item: string,
-  widens: boolean,
-  source: Source | undefined,
-): Difference => ({ key: 'mounts', change, item, was: undefined, widens, source })
-
-const showMount = (mount: Mount): string =>
-  mount.kind === 'volume'
-    ? `volume ${mount.volume} at ${mount.at}`
-    : `${mount.host} at ${mount.at} (${mount.mode})`
-
-const showPort = ({ rule }: Policy['ports'][number]): string => `${rule.guest} at ${rule.host} of the host`
 
 function compareTools(before: Policy, after: Policy): Difference[] {
   const [had, has] = [before.tools, after.tools]
@@ -156,11 +127,11 @@ function compareTools(before: Policy, after: Policy): Difference[] {
     allow === 'shown' ? 'all that the mounts show' : allow.join(', ')
   const lists =
     had.allow === 'shown' || has.allow === 'shown'
-      ? changed('tools.allow', [shown(had.allow), shown(has.allow)], has.allow === 'shown', after)
+      ? changed('tools.allow', shown(had.allow), shown(has.allow), has.allow === 'shown', after)
       : compareNames('tools.allow', had.allow, has.allow)
   return [
     ...lists,
-    ...changed('tools.shell', [String(had.shell), String(has.shell)], has.shell, after),
-    ...changed('tools.exec', [had.exec, has.exec], has.exec === 'any', after),
+    ...changed('tools.shell', had.shell, has.shell, has.shell, after),
+    ...changed('tools.exec', had.exec, has.exec, has.exec === 'any', after),
   ]
 }

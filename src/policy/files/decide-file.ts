@@ -2,7 +2,7 @@
  * The verdict on one file. The most specific rule wins, whatever the order in the config. When a grant and a denial are
  * equally specific, the denial wins. The plan, the file broker and `pen policy explain` all use it.
  */
-import { shellWord } from '../../base/shell-word.ts'
+import { shellWord } from '../../base/printable.ts'
 import type { Policy } from '../policy.ts'
 import type { FileDenyRule, PathGrant } from '../settings.ts'
 import type { Source, Sourced } from '../source.ts'
@@ -43,40 +43,32 @@ export function decideFile(policy: Policy, path: HostPath, access: FileAccess): 
   const grant = access === 'read' ? readable : readOnly ? undefined : writable
   const denial = deepestDenial(files.deny, path, workspace)
 
-  if (denial !== undefined && (grant === undefined || denial.depth >= grant.rule.rank))
-    return refuse(
-      'denied-by-rule',
-      `files.deny ${showDeny(denial.item.rule)} covers it`,
-      path,
-      access,
-      denial.item.source,
-      showDeny(denial.item.rule),
-    )
+  const refuse = (reason: FileDenial, why: string, by?: { rule: string; source: Source }): FileVerdict => ({
+    ok: false,
+    reason,
+    why,
+    fix: fixFor(reason, path, access),
+    ...by,
+  })
+
+  if (denial !== undefined && (grant === undefined || denial.depth >= grant.rule.rank)) {
+    const rule = showDeny(denial.item.rule)
+    return refuse('denied-by-rule', `files.deny ${rule} covers it`, { rule, source: denial.item.source })
+  }
   if (access === 'write') {
     const guard = files.protect
       .filter(item => isWithin(path, item.rule.path))
       .sort((a, b) => depth(b.rule.path) - depth(a.rule.path))[0]
     if (guard !== undefined && (grant === undefined || depth(guard.rule.path) >= grant.rule.rank))
-      return refuse(
-        'protected',
-        'the host would run or trust this file',
-        path,
-        access,
-        guard.source,
-        guard.rule.path,
-      )
+      return refuse('protected', 'the host would run or trust this file', {
+        rule: guard.rule.path,
+        source: guard.source,
+      })
   }
   if (grant !== undefined) return { ok: true, rule: grant.rule.path, source: grant.source }
-  return readable === undefined
-    ? refuse('not-granted', 'no rule grants it, and absence denies', path, access)
-    : refuse(
-        'read-only',
-        `it is granted for reading only, by ${readable.rule.path}`,
-        path,
-        access,
-        readable.source,
-        readable.rule.path,
-      )
+  if (readable === undefined) return refuse('not-granted', 'no rule grants it, and absence denies')
+  const { path: rule } = readable.rule
+  return refuse('read-only', `it is granted for reading only, by ${rule}`, { rule, source: readable.source })
 }
 
 function mostSpecific(grants: readonly Sourced<PathGrant>[], path: string): Sourced<PathGrant> | undefined {
@@ -98,32 +90,10 @@ function deepestDenial(rules: readonly Sourced<FileDenyRule>[], path: string, wo
 
 export const showDeny = (rule: FileDenyRule): string => (rule.kind === 'path' ? rule.path : rule.glob.text)
 
-function refuse(
-  reason: FileDenial,
-  why: string,
-  path: string,
-  access: FileAccess,
-  source?: Source,
-  rule?: string,
-): FileVerdict {
-  const fix =
-    reason === 'denied-by-rule'
-      ? 'remove that entry from files.deny'
-      : reason === 'protected'
-        ? 'change it yourself, outside the sandbox'
-        : grantFlagFix(path, access)
-  return {
-    ok: false,
-    reason,
-    why,
-    fix,
-    ...(source === undefined ? {} : { source }),
-    ...(rule === undefined ? {} : { rule }),
-  }
-}
-
 /** A sandbox may have chosen the path, so it is quoted for a shell. */
-function grantFlagFix(path: string, access: FileAccess): string {
+function fixFor(reason: FileDenial, path: string, access: FileAccess): string {
+  if (reason === 'denied-by-rule') return 'remove that entry from files.deny'
+  if (reason === 'protected') return 'change it yourself, outside the sandbox'
   const word = shellWord(path)
   const rule = `add it to files.${access} in your config`
   return word === undefined ? rule : `pen run --${access} ${word} …, or ${rule}`

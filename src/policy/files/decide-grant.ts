@@ -2,7 +2,8 @@
  * Verdicts on files that the user grants while a sandbox runs, for the file broker and `pen grant`. Here a denial wins
  * over every grant, even a more specific one. No mount protects these files, so this check is the only one.
  */
-import { shellWord } from '../../base/shell-word.ts'
+import { dirname } from '../../base/posix-path.ts'
+import { shellWord } from '../../base/printable.ts'
 import type { Policy } from '../policy.ts'
 import type { FileDenyRule } from '../settings.ts'
 import { showSource } from '../source.ts'
@@ -43,11 +44,20 @@ type GrantVerdict =
       readonly from?: string
     }
 
+type Details = Pick<Extract<GrantVerdict, { ok: false }>, 'fix' | 'rule' | 'from'>
+
+const deny = (reason: GrantDenial, why: string, details: Details = {}): GrantVerdict => ({
+  ok: false,
+  reason,
+  why,
+  ...details,
+})
+
 export type GrantedPolicy = Pick<Policy, 'files' | 'workspace'>
 
 /** The directory whose identity is checked. */
 export const rootOf = ({ path, kind }: Pick<FileGrant, 'path' | 'kind'>): string =>
-  kind === 'directory' ? path : path.slice(0, path.lastIndexOf('/')) || '/'
+  kind === 'directory' ? path : dirname(path)
 
 export const covers = (grant: FileGrant, path: string): boolean =>
   grant.kind === 'file' ? path === grant.path : isWithin(path, grant.path)
@@ -68,38 +78,26 @@ export function decideGrant(
     .filter(grant => access === 'read' || grant.write)
     .sort((a, b) => b.path.length - a.path.length)[0]
   if (fitting !== undefined) return { ok: true, grant: fitting }
-  const fix = grantCommand(path, access)
-  const because = (reason: GrantDenial, why: string): GrantVerdict => ({
-    ok: false,
-    reason,
-    why,
-    ...(fix !== undefined && { fix }),
-  })
-  if (live.length > 0) return because('read-only', 'it is granted for reading only')
-  if (all.length > 0) return because('expired', 'its grant has expired')
-  return because('not-granted', 'no grant covers it, and absence denies')
+  const command = grantCommand(path, access)
+  const fix = command === undefined ? {} : { fix: command }
+  if (live.length > 0) return deny('read-only', 'it is granted for reading only', fix)
+  if (all.length > 0) return deny('expired', 'its grant has expired', fix)
+  return deny('not-granted', 'no grant covers it, and absence denies', fix)
 }
 
 /** Denials that no grant can override. */
 function closedToGrants(policy: GrantedPolicy, path: string, access: FileAccess): GrantVerdict | undefined {
   const denial = policy.files.deny.find(({ rule }) => isDenied(rule, path, policy.workspace))
   if (denial !== undefined)
-    return {
-      ok: false,
-      reason: 'denied-by-rule',
-      why: 'files.deny covers it, and wins over every grant',
+    return deny('denied-by-rule', 'files.deny covers it, and wins over every grant', {
       rule: showDeny(denial.rule),
       from: showSource(denial.source),
-    }
+    })
   if (access === 'read') return undefined
   if (isWithin(folded(path), folded(policy.workspace)))
-    return {
-      ok: false,
-      reason: 'protected',
-      why: 'it is in the project, where mounts decide what is writable',
-    }
+    return deny('protected', 'it is in the project, where mounts decide what is writable')
   const guard = protectedPart(path)
-  return guard === undefined ? undefined : { ok: false, reason: 'protected', why: guard }
+  return guard === undefined ? undefined : deny('protected', guard)
 }
 
 /** Some file systems ignore case, so a denial covers every spelling of its path. */

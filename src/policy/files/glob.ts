@@ -2,7 +2,7 @@
  * Deny globs: names below the workspace root that a sandbox may not see. The grammar is small on purpose: expanding a glob
  * needs no walk of the tree, and no two readers interpret it differently.
  */
-import type { Parsed } from '../source.ts'
+import { type Parsed, refuse } from '../source.ts'
 
 declare const checked: unique symbol
 
@@ -48,18 +48,16 @@ export function parseGlob(text: string): Parsed<Glob> {
 }
 
 /**
- * Whether the glob covers this path or a directory above it. `path` is canonical and relative to the workspace root.
- * `directory` matters only for globs that end in `/`. Unknown counts as true, which denies.
+ * Whether the glob covers this path or a directory above it. `path` is canonical and relative to the workspace root. It
+ * counts as a directory for globs that end in `/`, which denies.
  */
-export function globMatches(glob: Glob, path: string, { directory = true, foldCase = false } = {}): boolean {
+export function globMatches(glob: Glob, path: string): boolean {
   const names = path.split('/')
   const lastStart = glob.anyDepth ? names.length - glob.components.length : 0
   for (let start = 0; start <= lastStart; start++) {
     const end = start + glob.components.length
     if (end > names.length) return false
-    if (end === names.length && glob.directoryOnly && !directory) continue
-    if (glob.components.every((pattern, i) => nameMatches(pattern, names[start + i] ?? '', foldCase)))
-      return true
+    if (glob.components.every((pattern, i) => nameMatches(pattern, names[start + i] ?? ''))) return true
   }
   return false
 }
@@ -89,8 +87,6 @@ export function nameMatches(pattern: string, name: string, foldCase = false): bo
 }
 
 export const isPattern = (component: string): boolean => /[*?]/.test(component)
-
-const refuse = (why: string): Parsed<Glob> => ({ ok: false, why })
 
 const isControl = (c: string): boolean => {
   const code = c.codePointAt(0) ?? 0

@@ -3,7 +3,7 @@
  * Pure: the file system is injected as `PathWorld`.
  */
 import { PenError } from '../../base/error.ts'
-import type { Parsed } from '../source.ts'
+import { type Parsed, refuse } from '../source.ts'
 
 declare const hostPath: unique symbol
 declare const guestPath: unique symbol
@@ -38,8 +38,6 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
 
 /** Makes a written path absolute without using the file system. */
 export function absolute(text: string, world: Pick<PathWorld, 'workspace' | 'home'>): Parsed<string> {
-  const refuse = (why: string, fix?: string) =>
-    fix === undefined ? { ok: false as const, why } : { ok: false as const, why, fix }
   if (text === '') return refuse('the path is empty', 'name a file or directory')
   if (text.length > MAX_PATH) return refuse(`the path is longer than ${MAX_PATH} characters`)
   if (CONTROL.test(text))
@@ -81,11 +79,7 @@ export function canonicalize(text: string, trust: Trust, world: PathWorld): Pars
   if (!made.ok) return made
   const explicit = text.startsWith('/') || text.startsWith('~')
   if (text.split('/').includes('..') && trust === 'untrusted')
-    return {
-      ok: false,
-      why: 'the path contains ".."',
-      fix: 'write it relative to the workspace, without ".."',
-    }
+    return refuse('the path contains ".."', 'write it relative to the workspace, without ".."')
   const found = tryLocate(made.value, world)
   if (!found.ok) return found
   const { real } = found.value
@@ -96,7 +90,7 @@ export function canonicalize(text: string, trust: Trust, world: PathWorld): Pars
     const why = isBeneath
       ? `the path is a link that leads out of the workspace, to ${real}`
       : 'the path leads out of the workspace'
-    return { ok: false, why, fix: 'if that is what you want, write the absolute path in your own config' }
+    return refuse(why, 'if that is what you want, write the absolute path in your own config')
   }
   return { ok: true, value: real as HostPath }
 }
@@ -107,7 +101,7 @@ export function tryLocate(path: string, world: PathWorld): Parsed<Located> {
     return { ok: true, value: world.locate(path) }
   } catch (error) {
     if (!(error instanceof PenError)) throw error
-    return { ok: false, why: error.message, fix: 'name a file or directory that can be reached' }
+    return refuse(error.message, 'name a file or directory that can be reached')
   }
 }
 
@@ -141,36 +135,27 @@ export const NEVER_GRANTED: readonly string[] = [
 
 /** Refuses a mount source that shows far too much, or pen's own state. */
 export function checkMountSource(path: HostPath, world: PathWorld): Parsed<HostPath> {
-  const refuse = (why: string) => ({
-    ok: false as const,
-    why,
-    fix: 'name the directory inside it that is needed',
-  })
-  if (path === '/') return refuse('the whole disk cannot be granted')
-  if (path === world.home) return refuse('the whole home directory cannot be granted')
+  const tooWide = (why: string) => refuse(why, 'name the directory inside it that is needed')
+  if (path === '/') return tooWide('the whole disk cannot be granted')
+  if (path === world.home) return tooWide('the whole home directory cannot be granted')
   for (const live of SYSTEM_LIVE)
-    if (isWithin(path, live)) return { ok: false, why: `${live} is the running system and is never mounted` }
+    if (isWithin(path, live)) return refuse(`${live} is the running system and is never mounted`)
   if (path === world.workspace) return { ok: true, value: path }
-  if (NEVER_GRANTED.includes(path)) return refuse(`${path} is a system directory and cannot be granted`)
-  if (isWithin(world.workspace, path)) return refuse('the path is an ancestor of the workspace')
-  if (isWithin(world.home, path)) return refuse('the path is an ancestor of your home directory')
-  if (isWithin(world.state, path)) return refuse("the path is an ancestor of pen's own state")
-  if (isWithin(path, world.state))
-    return { ok: false, why: "the path is pen's own state and is never mounted" }
+  if (NEVER_GRANTED.includes(path)) return tooWide(`${path} is a system directory and cannot be granted`)
+  if (isWithin(world.workspace, path)) return tooWide('the path is an ancestor of the workspace')
+  if (isWithin(world.home, path)) return tooWide('the path is an ancestor of your home directory')
+  if (isWithin(world.state, path)) return tooWide("the path is an ancestor of pen's own state")
+  if (isWithin(path, world.state)) return refuse("the path is pen's own state and is never mounted")
   return { ok: true, value: path }
 }
 
 /** Parses a path inside the sandbox, as written in a config. */
 export function guest(text: string): Parsed<GuestPath> {
   if (!text.startsWith('/') || text.length > MAX_PATH || CONTROL.test(text) || text.split('/').includes('..'))
-    return {
-      ok: false,
-      why: 'the path inside must be absolute, without ".."',
-      fix: 'write it as /home/agent/…',
-    }
+    return refuse('the path inside must be absolute, without ".."', 'write it as /home/agent/…')
   const path = normalize(text)
   for (const taken of ['/', '/proc', '/sys', '/dev', '/usr', '/bin', '/lib', '/lib64', '/sbin'])
     if (path === taken || (taken !== '/' && taken !== '/usr' && isWithin(path, taken)))
-      return { ok: false, why: `${taken} inside the sandbox is pen's own`, fix: 'choose another place' }
+      return refuse(`${taken} inside the sandbox is pen's own`, 'choose another place')
   return { ok: true, value: path as GuestPath }
 }

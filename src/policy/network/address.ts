@@ -1,4 +1,4 @@
-import type { Parsed } from '../source.ts'
+import { type Parsed, refuse } from '../source.ts'
 
 declare const brand: unique symbol
 
@@ -15,11 +15,8 @@ export type Address = string & { readonly [brand]: 'Address' }
 export function parseAddress(text: string): Parsed<Address> {
   const bytes = readAddress(text)
   if (bytes !== undefined) return { ok: true, value: printAddress(bytes) }
-  if (text.includes('%')) return { ok: false, why: 'an address has no zone id' }
-  return {
-    ok: false,
-    why: 'not an IP address: IPv4 is four decimal numbers, IPv6 is hexadecimal with colons',
-  }
+  if (text.includes('%')) return refuse('an address has no zone id')
+  return refuse('not an IP address: IPv4 is four decimal numbers, IPv6 is hexadecimal with colons')
 }
 
 /** The 4 or 16 bytes of an address. */
@@ -30,6 +27,9 @@ export function addressBytes(address: Address): readonly number[] {
 export function printAddress(bytes: readonly number[]): Address {
   return (bytes.length === 4 ? bytes.join('.') : printGroups(bytes)) as Address
 }
+
+/** The bytes of 127.0.0.1 and ::1. */
+export const LOOPBACK = { ip: [127, 0, 0, 1], ip6: [...Array<number>(15).fill(0), 1] } as const
 
 export function isIPv6(address: Address): boolean {
   return address.includes(':')

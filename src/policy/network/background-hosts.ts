@@ -5,21 +5,15 @@
  */
 import type { Host } from './host.ts'
 
-interface BackgroundHost {
-  /** The agent that calls it. */
-  readonly by: string
-  readonly why: string
-}
+export const BACKGROUND_HOSTS: ReadonlySet<string> = new Set([
+  'ab.chatgpt.com', // Codex: experiments
+  'browser-intake-us5-datadoghq.com', // Claude Code: usage reports
+  'cdn.growthbook.io', // Claude Code: experiments
+  'downloads.claude.ai', // Claude Code: updates
+  'http-intake.logs.us5.datadoghq.com', // Claude Code: usage reports
+  'models.opencode.ai', // opencode: the list of models
+  'play.googleapis.com', // Gemini CLI: usage reports
+  'statsig.anthropic.com', // Claude Code: experiments
+])
 
-export const BACKGROUND_HOSTS: Readonly<Record<string, BackgroundHost>> = {
-  'ab.chatgpt.com': { by: 'Codex', why: 'experiments' },
-  'browser-intake-us5-datadoghq.com': { by: 'Claude Code', why: 'usage reports' },
-  'cdn.growthbook.io': { by: 'Claude Code', why: 'experiments' },
-  'downloads.claude.ai': { by: 'Claude Code', why: 'updates' },
-  'http-intake.logs.us5.datadoghq.com': { by: 'Claude Code', why: 'usage reports' },
-  'models.opencode.ai': { by: 'opencode', why: 'the list of models' },
-  'play.googleapis.com': { by: 'Gemini CLI', why: 'usage reports' },
-  'statsig.anthropic.com': { by: 'Claude Code', why: 'experiments' },
-}
-
-export const isBackgroundHost = (name: Host | string): boolean => Object.hasOwn(BACKGROUND_HOSTS, name)
+export const isBackgroundHost = (name: Host | string): boolean => BACKGROUND_HOSTS.has(name)

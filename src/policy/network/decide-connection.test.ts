@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'bun:test'
+import type { NetworkMode } from '../settings.ts'
 import type { Parsed } from '../source.ts'
 import { type Address, parseAddress } from './address.ts'
 import { type ConnectionVerdict, checkDial, type Dial, decideConnection } from './decide-connection.ts'
 import type { Denied } from './denial.ts'
 import { parseAllowRule, parseDenyRule } from './endpoint.ts'
 import { type Host, parseHost } from './host.ts'
-import { compileNetwork, type NetworkIndex, type NetworkMode } from './network.ts'
+import { compileNetwork, type NetworkIndex } from './network.ts'
 import { type Port, parsePort } from './port.ts'
 
 const value = <T>(parsed: Parsed<T>): T => {

@@ -20,10 +20,13 @@ import type { Port } from './port.ts'
 export type Destination = { readonly name: Host } | { readonly address: Address }
 
 /** What the gateway dials. A name must still be resolved, and every answer must pass `checkDial`. */
-export type Dial =
-  | { readonly kind: 'name'; readonly host: Host; readonly port: Port }
-  | { readonly kind: 'address'; readonly address: Address; readonly port: Port }
-  | { readonly kind: 'host-service'; readonly port: Port }
+export type Dial = Exclude<AllowRule, { kind: 'wildcard' }>
+
+/** What a connection dials if it is allowed. As a rule, it matches exactly this connection. */
+export function exactRule(to: Destination, port: Port): Dial {
+  if ('address' in to) return { kind: 'address', address: to.address, port }
+  return to.name === HOST_SERVICE ? { kind: 'host-service', port } : { kind: 'name', host: to.name, port }
+}
 
 export interface Allowed {
   readonly ok: true
@@ -33,6 +36,14 @@ export interface Allowed {
 }
 
 export type ConnectionVerdict = Allowed | Denied
+
+/** The verdict that an allow rule gives when no rule denies. */
+export const allowedBy = ({ rule, source }: Sourced<AllowRule>, to: Destination, port: Port): Allowed => ({
+  ok: true,
+  rule,
+  source,
+  dial: exactRule(to, port),
+})
 
 /** The only place that judges a connection. The destination comes from a sandbox: hostile, but canonical. */
 export function decideConnection(index: NetworkIndex, to: Destination, port: Port): ConnectionVerdict {
@@ -85,7 +96,7 @@ function decideName(index: NetworkIndex, host: Host, port: Port): ConnectionVerd
   // No parser makes a rule for a loopback name. If one arrives another way, it opens nothing.
   if (isLoopbackName(host)) return denyLoopback(host, port)
   if (allowed === undefined) return denyName(host, port, near, index.suffixes.get(host))
-  return { ok: true, rule: allowed.rule, source: allowed.source, dial: { kind: 'name', host, port } }
+  return allowedBy(allowed, { name: host }, port)
 }
 
 function decideAddress(index: NetworkIndex, address: Address, port: Port): ConnectionVerdict {
@@ -93,8 +104,7 @@ function decideAddress(index: NetworkIndex, address: Address, port: Port): Conne
   const denied = rules && denial(rules, port)
   if (denied !== undefined) return denyByRule(denied)
   const allowed = rules?.allow.get(port)
-  if (allowed !== undefined)
-    return { ok: true, rule: allowed.rule, source: allowed.source, dial: { kind: 'address', address, port } }
+  if (allowed !== undefined) return allowedBy(allowed, { address }, port)
   const wrongPort = rules && denyPort({ kind: 'address', address }, port, rules)
   return wrongPort ?? denyAddress(address, classifyAddress(address), port)
 }
@@ -104,7 +114,7 @@ function decideHostService({ hostService }: NetworkIndex, port: Port): Connectio
   if (denied !== undefined) return denyByRule(denied)
   const allowed = hostService.allow.get(port)
   if (allowed === undefined) return denyHostService(port, hostService)
-  return { ok: true, rule: allowed.rule, source: allowed.source, dial: { kind: 'host-service', port } }
+  return allowedBy(allowed, { name: HOST_SERVICE as Host }, port)
 }
 
 function denial({ deny: rules }: TargetRules, port: Port): Sourced<DenyRule> | undefined {

@@ -1,7 +1,7 @@
-import type { Parsed } from '../source.ts'
+import { type Parsed, type Refusal, refuse } from '../source.ts'
 import { type Address, isIPv6, parseAddress } from './address.ts'
 import { classifyAddress } from './address-class.ts'
-import { HOST_SERVICE, type Host } from './host.ts'
+import { HOST_SERVICE } from './host.ts'
 import {
   type AllowRule,
   type DenyRule,
@@ -12,28 +12,15 @@ import {
   printEndpoint,
   printRule,
 } from './net-rule.ts'
-import { everySuffixIsPublic, type IsPublicSuffix, type Parts, parseTarget, refuse } from './net-target.ts'
-import { HTTPS_PORT, type Port, parsePort } from './port.ts'
+import { everySuffixIsPublic, type IsPublicSuffix, type Parts, parseTarget } from './net-target.ts'
+import { HTTPS_PORT, parsePort } from './port.ts'
 
 export { everySuffixIsPublic, type IsPublicSuffix } from './net-target.ts'
 
 /** Parses an entry of `network.http`: a name or wildcard. The port is 443 if absent. */
 export function parseHttpRule(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowRule> {
-  const plain = plainName(text)
-  if (plain !== undefined) return { ok: true, value: plain }
   return parseEntry(text, entry => place(parseGrant(entry, isPublicSuffix), 'http'))
 }
-
-/** The fast path for plain entries, which the full parser would accept unchanged. A start may read a thousand entries. */
-function plainName(text: string): AllowRule | undefined {
-  const match = PLAIN_ENTRY.exec(text)
-  if (match === null || text.length > 253 || text.includes('xn--')) return undefined
-  return { kind: 'name', host: match[1] as Host, port: Number(match[2]) as Port }
-}
-
-/** Names of this machine or the local network, ports with five digits, and unusual spellings take the full parser. */
-const PLAIN_ENTRY =
-  /^((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!localhost:|localdomain:|internal:)[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?):([1-9][0-9]{0,3})$/
 
 /** Parses an entry of `network.tcp`: an address or `host.pen.internal`, always with a port. */
 export function parseTcpRule(text: string): Parsed<AllowRule> {
@@ -72,7 +59,7 @@ function parseGrant(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowR
   return refuse('the port is missing', `write "${printEndpoint(value, 'any')}:PORT"`)
 }
 
-function requireWord(target: NetTarget, { hasWord, port }: Parts): Parsed<never> | undefined {
+function requireWord(target: NetTarget, { hasWord, port }: Parts): Refusal | undefined {
   if (hasWord || !isMetadata(target)) return undefined
   const meant = `${METADATA_WORD}${printEndpoint(target, port ?? 'any')}${port === undefined ? ':PORT' : ''}`
   return refuse(
@@ -82,7 +69,7 @@ function requireWord(target: NetTarget, { hasWord, port }: Parts): Parsed<never>
 }
 
 /** Special addresses can be granted one by one. These accept no connection at all. */
-function refuseUnreachable(address: Address): Parsed<never> | undefined {
+function refuseUnreachable(address: Address): Refusal | undefined {
   const kind = classifyAddress(address)
   if (kind === 'multicast' || kind === 'broadcast') return refuse(`a ${kind} address takes no connection`)
   if (kind === 'link-local' && isIPv6(address))
@@ -114,7 +101,7 @@ function colonOrEnd(text: string): number {
   return colon === -1 ? text.length : colon
 }
 
-function refuseShape(text: string): Parsed<never> {
+function refuseShape(text: string): Refusal {
   const address = parseAddress(text)
   if (address.ok) return refuse('an IPv6 address needs brackets', `write "[${address.value}]:PORT"`)
   if (/[[\]]/.test(text)) return refuse('brackets are only for IPv6 addresses, as in "[2001:db8::7]:443"')

@@ -20,21 +20,7 @@ export interface Group {
   readonly follows?: PackageManager
 }
 
-export type GroupName =
-  | 'npm'
-  | 'pypi'
-  | 'crates'
-  | 'go'
-  | 'debian'
-  | 'ubuntu'
-  | 'github'
-  | 'gitlab'
-  | 'docker-hub'
-  | 'anthropic'
-  | 'openai'
-  | 'google-ai'
-
-export const GROUPS: Readonly<Record<GroupName, Group>> = {
+const ALL = {
   npm: { version: 1, reason: 'JavaScript packages, from the registries in npmrc', follows: 'npm' },
   pypi: { version: 1, reason: 'Python packages, from the indexes in pip.conf and uv.toml', follows: 'pip' },
   crates: { version: 1, reason: 'Rust crates, from the registries in cargo’s config.toml', follows: 'cargo' },
@@ -95,7 +81,11 @@ export const GROUPS: Readonly<Record<GroupName, Group>> = {
       { rule: 'oauth2.googleapis.com:443', reason: 'renewal of the sign-in token' },
     ],
   },
-}
+} satisfies Record<string, Group>
+
+export type GroupName = keyof typeof ALL
+
+export const GROUPS: Readonly<Record<GroupName, Group>> = ALL
 
 export function isGroupName(name: string): name is GroupName {
   return Object.hasOwn(GROUPS, name)

@@ -1,11 +1,10 @@
 import type { NetworkPolicy } from '../policy.ts'
 import { classifyAddress } from './address-class.ts'
 import { isBackgroundHost } from './background-hosts.ts'
-import type { Destination } from './decide-connection.ts'
+import { type Destination, exactRule } from './decide-connection.ts'
 import type { DenialReason, Denied } from './denial.ts'
 import { HOST_SERVICE, isLocalName } from './host.ts'
 import { covers, listOf } from './net-rule.ts'
-import { exactRule } from './once-rules.ts'
 import type { Port } from './port.ts'
 
 /** Denials for lack of a rule. Every other reason is an explicit decision. */

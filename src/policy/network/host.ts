@@ -1,4 +1,4 @@
-import type { Parsed } from '../source.ts'
+import { type Parsed, type Refusal, refuse } from '../source.ts'
 import { isWellFormedPunycode } from './punycode.ts'
 
 declare const brand: unique symbol
@@ -68,11 +68,7 @@ const LOOPBACK_ALIASES: ReadonlySet<string> = new Set([
 ])
 const LOCAL_SUFFIX = /\.(?:local|localdomain|internal|intranet|lan|home|corp|private|home\.arpa)$/
 
-function refuse(why: string, fix?: string): Parsed<never> {
-  return fix === undefined ? { ok: false, why } : { ok: false, why, fix }
-}
-
-function refuseCharacter(character: string): Parsed<never> {
+function refuseCharacter(character: string): Refusal {
   const known = CHARACTER_REASONS[character]
   if (known !== undefined) return refuse(known)
   const code = character.codePointAt(0) ?? 0

@@ -20,7 +20,7 @@ export type AllowRule = NetRule<Port>
 export type DenyRule = NetRule<Port | 'any'>
 
 /** The list of `config.json` to which a grant belongs. */
-export function listOf(rule: AllowRule): 'http' | 'tcp' {
+export function listOf(rule: NetTarget): 'http' | 'tcp' {
   return rule.kind === 'name' || rule.kind === 'wildcard' ? 'http' : 'tcp'
 }
 

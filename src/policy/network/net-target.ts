@@ -1,4 +1,4 @@
-import type { Parsed } from '../source.ts'
+import { type Parsed, type Refusal, refuse } from '../source.ts'
 import { type Address, isIPv6, parseAddress } from './address.ts'
 import { classifyAddress, embeddedIPv4 } from './address-class.ts'
 import { HOST_SERVICE, type Host, isLoopbackName, isUnder, parseHost } from './host.ts'
@@ -74,7 +74,7 @@ function parseWildcard(text: string, isPublicSuffix: IsPublicSuffix): Parsed<Net
 }
 
 /** `localhost` means the sandbox inside and the host in the gateway, so a rule for it is ambiguous. */
-function refuseOwnName(host: Host, port: Port | undefined): Parsed<never> | undefined {
+function refuseOwnName(host: Host, port: Port | undefined): Refusal | undefined {
   if (isLoopbackName(host)) return refuse(OWN_LOOPBACK, serviceFix(port))
   if (host === 'pen.internal' || isUnder(host, 'pen.internal' as Host))
     return refuse(`the only name under "pen.internal" is ${HOST_SERVICE}`, serviceFix(port))
@@ -82,7 +82,7 @@ function refuseOwnName(host: Host, port: Port | undefined): Parsed<never> | unde
 }
 
 /** Refuses an address that means this machine, or that embeds another address. */
-function refuseOwnAddress(address: Address, port: Port | undefined): Parsed<never> | undefined {
+function refuseOwnAddress(address: Address, port: Port | undefined): Refusal | undefined {
   const kind = classifyAddress(address)
   if (kind === 'loopback' || kind === 'unspecified') return refuse(OWN_LOOPBACK, serviceFix(port))
   const inner = embeddedIPv4(address)
@@ -95,7 +95,3 @@ const OWN_LOOPBACK = 'a sandbox has its own loopback, which needs no rule'
 
 const serviceFix = (port: Port | undefined): string =>
   `"${HOST_SERVICE}:${port ?? 'PORT'}" is the name for a service on this machine`
-
-export function refuse(why: string, fix?: string): Parsed<never> {
-  return fix === undefined ? { ok: false, why } : { ok: false, why, fix }
-}

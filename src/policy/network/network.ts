@@ -1,11 +1,9 @@
+import type { NetworkMode } from '../settings.ts'
 import type { Sourced } from '../source.ts'
 import type { Address } from './address.ts'
 import type { Host } from './host.ts'
 import type { AllowRule, DenyRule, NetTarget } from './net-rule.ts'
 import type { Port } from './port.ts'
-
-/** How a sandbox is connected. `bridge` is the engine's open network, where pen enforces no rule. */
-export type NetworkMode = 'gateway' | 'none' | 'bridge'
 
 interface NetworkInput {
   readonly mode: NetworkMode
@@ -26,15 +24,6 @@ export interface TargetRules {
   readonly deny: ReadonlyMap<Port | 'any', Sourced<DenyRule>>
 }
 
-/** The mutable form of `TargetRules`. Most targets have only one kind of rule. */
-interface Gathered {
-  allow: Map<Port, Sourced<AllowRule>>
-  deny: Map<Port | 'any', Sourced<DenyRule>>
-}
-
-const NO_ALLOW: Gathered['allow'] = new Map()
-const NO_DENY: Gathered['deny'] = new Map()
-
 /** The compiled rules. A name or address takes one lookup, wildcards one per dot, whatever the number of rules. */
 export interface NetworkIndex {
   readonly mode: NetworkMode
@@ -51,7 +40,7 @@ export function compileNetwork(input: NetworkInput): NetworkIndex {
   const names = new Map<Host, Gathered>()
   const suffixes = new Map<string, Gathered>()
   const addresses = new Map<Address, Gathered>()
-  const hostService = noRules()
+  const hostService = new Gathered()
 
   const rulesFor = (target: NetTarget): Gathered => {
     switch (target.kind) {
@@ -66,25 +55,24 @@ export function compileNetwork(input: NetworkInput): NetworkIndex {
     }
   }
   for (const sourced of input.allow) {
-    const rules = rulesFor(sourced.rule)
-    if (rules.allow === NO_ALLOW) rules.allow = new Map()
-    if (!rules.allow.has(sourced.rule.port)) rules.allow.set(sourced.rule.port, sourced)
+    const { allow } = rulesFor(sourced.rule)
+    if (!allow.has(sourced.rule.port)) allow.set(sourced.rule.port, sourced)
   }
   for (const sourced of input.deny) {
-    const rules = rulesFor(sourced.rule)
-    if (rules.deny === NO_DENY) rules.deny = new Map()
-    if (!rules.deny.has(sourced.rule.port)) rules.deny.set(sourced.rule.port, sourced)
+    const { deny } = rulesFor(sourced.rule)
+    if (!deny.has(sourced.rule.port)) deny.set(sourced.rule.port, sourced)
   }
   const { mode, offline } = input
   return { mode, offline, names, suffixes, addresses, hostService, mirrors: new Set(input.mirrors ?? []) }
 }
 
-function entry<K>(map: Map<K, Gathered>, key: K): Gathered {
-  const known = map.get(key)
-  if (known !== undefined) return known
-  const fresh = noRules()
-  map.set(key, fresh)
-  return fresh
+class Gathered implements TargetRules {
+  readonly allow = new Map<Port, Sourced<AllowRule>>()
+  readonly deny = new Map<Port | 'any', Sourced<DenyRule>>()
 }
 
-const noRules = (): Gathered => ({ allow: NO_ALLOW, deny: NO_DENY })
+function entry<K>(map: Map<K, Gathered>, key: K): Gathered {
+  const known = map.get(key) ?? new Gathered()
+  map.set(key, known)
+  return known
+}

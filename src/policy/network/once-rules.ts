@@ -2,8 +2,7 @@
 
 import type { NetworkPolicy } from '../policy.ts'
 import type { Sourced } from '../source.ts'
-import type { Allowed, Destination } from './decide-connection.ts'
-import { HOST_SERVICE } from './host.ts'
+import { type Destination, exactRule } from './decide-connection.ts'
 import { type AllowRule, covers, type DenyRule } from './net-rule.ts'
 import { compileNetwork, type NetworkIndex } from './network.ts'
 import type { Port } from './port.ts'
@@ -11,12 +10,6 @@ import type { Port } from './port.ts'
 export interface OnceRules {
   readonly allow: readonly Sourced<AllowRule>[]
   readonly deny: readonly Sourced<DenyRule>[]
-}
-
-/** The rule that matches exactly this connection. */
-export function exactRule(to: Destination, port: Port): AllowRule {
-  if ('address' in to) return { kind: 'address', address: to.address, port }
-  return to.name === HOST_SERVICE ? { kind: 'host-service', port } : { kind: 'name', host: to.name, port }
 }
 
 /** The first unused rule that matches this connection. */
@@ -29,18 +22,6 @@ export function findOnce<R extends DenyRule>(
   if (rules.length === 0) return undefined
   const wanted = exactRule(to, port)
   return rules.find(({ rule, source }) => !isSpent(source.temporary?.once ?? '') && covers(rule, wanted))
-}
-
-/** The verdict that an allow rule gives when no rule denies. */
-export function allowedBy({ rule, source }: Sourced<AllowRule>, to: Destination, port: Port): Allowed {
-  const exact = exactRule(to, port)
-  const dial =
-    exact.kind === 'name'
-      ? { kind: 'name' as const, host: exact.host, port }
-      : exact.kind === 'address'
-        ? { kind: 'address' as const, address: exact.address, port }
-        : { kind: 'host-service' as const, port }
-  return { ok: true, rule, source, dial }
 }
 
 /** The current rules plus one grant, for the connection that used up that grant. */

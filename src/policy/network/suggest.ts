@@ -2,11 +2,10 @@
 
 import type { NetworkPolicy } from '../policy.ts'
 import { isBackgroundHost } from './background-hosts.ts'
-import { type Destination, decideConnection } from './decide-connection.ts'
+import { type Destination, decideConnection, exactRule } from './decide-connection.ts'
 import { type IsPublicSuffix, parseAllowRule } from './endpoint.ts'
 import { mayBeOffered } from './holdable.ts'
 import { type AllowRule, covers, printRule } from './net-rule.ts'
-import { exactRule } from './once-rules.ts'
 import type { Port } from './port.ts'
 
 /** A destination that a sandbox dialled, and how often. */

@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 const PACKAGES = 'packages.test'
 /** Two, as agents call them beside their work. */
-const QUIET = Object.keys(BACKGROUND_HOSTS).slice(0, 2)
+const QUIET = [...BACKGROUND_HOSTS].slice(0, 2)
 const beside = QUIET.map(host => `curl -sS https://${host}/ 2>/dev/null;`).join(' ')
 
 const MANAGERS = [

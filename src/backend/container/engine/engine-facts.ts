@@ -3,7 +3,7 @@
  */
 import { statSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
-import { kernelRelease } from '../../../base/kernel/kernel-release.ts'
+import { kernelRelease } from '../../../base/kernel/kernel-facts.ts'
 import type { CgroupLimit } from '../../../limits/cgroup.ts'
 import { type Engine, runEngine } from './engine.ts'
 import { cachedFact } from './fact-cache.ts'

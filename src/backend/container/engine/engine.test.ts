@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { kernelRelease } from '../../../base/kernel/kernel-release.ts'
+import { kernelRelease } from '../../../base/kernel/kernel-facts.ts'
 import { refuseForeign } from '../backends.ts'
 import { interpreterOf, parseList } from '../guest-program.ts'
 import { hardLimits } from '../shape.ts'

@@ -4,8 +4,7 @@
  */
 import { accessSync, constants } from 'node:fs'
 import { type ErrorCode, PenError } from '../../../base/error.ts'
-import { findTool } from '../../../base/find-tool.ts'
-import { missingTool } from '../../../base/missing-tool.ts'
+import { findTool, missingTool } from '../../../base/find-tool.ts'
 import { printable } from '../../../base/printable.ts'
 import { type Captured, capture } from '../../../base/spawn.ts'
 

@@ -4,12 +4,11 @@
  */
 import { closeSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
-import { listenForDescriptors } from '../../../base/kernel/descriptor-socket.ts'
-import { receiveDescriptors } from '../../../base/kernel/pass-descriptors.ts'
+import { listenForDescriptors, receiveDescriptors } from '../../../base/kernel/pass-descriptors.ts'
 import type { UndoStack } from '../../../base/undo.ts'
+import type { MadeNamespace } from '../../backend.ts'
 import type { DaemonListener } from '../../daemon-socket.ts'
 import type { Container } from '../container.ts'
-import type { PreparedContainer } from '../request-container.ts'
 import type { RootHelperLink } from './link.ts'
 import { type RootHelperOptions, startRootHelper } from './start.ts'
 
@@ -17,30 +16,31 @@ export interface HelperAccess extends ShownNamespaces {
   readonly helper: RootHelperLink
 }
 
-export class PendingAccess {
-  readonly #options: Pick<RootHelperOptions, 'engine' | 'program' | 'runtimes' | 'cacheDir'>
-  #helper: Promise<RootHelperLink> | undefined
-  #shown: (() => Promise<ShownNamespaces>) | undefined
+interface AccessOptions extends RootHelperOptions {
+  readonly daemon: DaemonListener
+}
 
-  constructor(options: Pick<RootHelperOptions, 'engine' | 'program' | 'runtimes' | 'cacheDir'>) {
-    this.#options = options
-  }
-
-  /** Starts the root helper, just before the container is requested. */
-  begin(prepared: PreparedContainer): void {
-    this.#shown = awaitNamespaces(prepared.inside.shownSocket, prepared.daemon, prepared.undo)
-    this.#helper = startRootHelper({ ...this.#options, ...prepared })
-    this.#helper.catch(() => undefined)
-  }
-
-  /** Undefined when `begin` was not called. pen may then enter the container itself. */
-  async to(container: Container): Promise<HelperAccess | undefined> {
-    if (this.#helper === undefined || this.#shown === undefined) return undefined
-    const helper = await container.whileAlive(this.#helper)
+/** Starts the root helper, just before the container is requested. The returned function waits for it. */
+export function beginAccess(options: AccessOptions): (container: Container) => Promise<HelperAccess> {
+  const shown = awaitNamespaces(options.inside.shownSocket, options.daemon, options.undo)
+  const starting = startRootHelper(options)
+  starting.catch(() => undefined)
+  return async container => {
+    const helper = await container.whileAlive(starting)
     container.killer = process => helper.kill(process)
-    return { helper, ...(await container.whileAlive(this.#shown())) }
+    return { helper, ...(await container.whileAlive(shown())) }
   }
 }
+
+/** The container's network namespace, as pen enters it. */
+export const namespaceOf = (
+  { init }: Container,
+  reached: HelperAccess | undefined,
+  { userNamespace }: { readonly userNamespace: boolean },
+): MadeNamespace =>
+  reached === undefined
+    ? { kind: 'of-process', pid: init, userNamespace }
+    : { kind: 'by-helper', network: reached.network, helper: reached.helper }
 
 /** Descriptors. The code that mounts closes those of mounts and root. */
 interface ShownNamespaces {

@@ -3,18 +3,16 @@
  * files would affect a program that is root on the host. The empty image is identified by the digest of its contents,
  * so no other image can replace it.
  */
-import { createHash } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
-import { writeFileAtomically } from '../../../base/atomic-file.ts'
 import { PenError } from '../../../base/error.ts'
-import { readRegularFile } from '../../../base/regular-file.ts'
+import { sha256 } from '../../../base/sha256.ts'
 import { type Engine, runEngine, tryEngine } from '../engine/engine.ts'
+import { recall, remember } from '../engine/fact-cache.ts'
 
 /** A readable name for `docker images`. */
 const NAME = 'pen/helper:1'
 /** A tar archive without an entry. */
 const EMPTY_ARCHIVE = '\0'.repeat(1024)
-const EMPTY_LAYER = `sha256:${createHash('sha256').update(EMPTY_ARCHIVE).digest('hex')}`
+const EMPTY_LAYER = `sha256:${sha256(EMPTY_ARCHIVE)}`
 const ID = /^sha256:[0-9a-f]{64}$/
 
 /** Calls `run` with the image. Makes the image again when the engine has lost it. */
@@ -23,7 +21,7 @@ export async function withRootHelperImage<T>(
   cacheDir: string,
   run: (id: string) => Promise<T>,
 ): Promise<T> {
-  const known = recall(cacheDir)
+  const known = recall<string>(fileOf(cacheDir), EMPTY_LAYER)
   if (known === undefined) return await run(await make(engine, cacheDir))
   try {
     return await run(known)
@@ -33,15 +31,14 @@ export async function withRootHelperImage<T>(
   }
 }
 
-const fileOf = (cacheDir: string): string => `${cacheDir}/docker-helper`
+const fileOf = (cacheDir: string): string => `${cacheDir}/docker-helper.json`
 
 async function make(engine: Engine, cacheDir: string): Promise<string> {
   const id =
     (await findImage(engine)) ??
     (await runEngine(engine, ['import', '-', NAME], { input: EMPTY_ARCHIVE })).trim()
   if (!ID.test(id)) throw new PenError('BACKEND', { what: 'the engine did not report which image it made' })
-  mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
-  writeFileAtomically(fileOf(cacheDir), id)
+  remember(fileOf(cacheDir), EMPTY_LAYER, id)
   return id
 }
 
@@ -57,14 +54,4 @@ async function findImage(engine: Engine): Promise<string | undefined> {
 function isEmptyConfig(settings: string): boolean {
   const values = Object.values((JSON.parse(settings) as Record<string, unknown> | null) ?? {})
   return values.every(value => ['null', 'false', '""', '[]', '{}'].includes(JSON.stringify(value)))
-}
-
-/** The file is pen's own. A broken one counts as absent. */
-function recall(cacheDir: string): string | undefined {
-  try {
-    const text = readRegularFile(fileOf(cacheDir), { maxBytes: 128, owner: 'self-or-root' })?.toString('utf8')
-    return text !== undefined && ID.test(text) ? text : undefined
-  } catch {
-    return undefined
-  }
 }

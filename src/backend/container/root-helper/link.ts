@@ -4,9 +4,8 @@
  */
 import { closeSync, constants, openSync } from 'node:fs'
 import { errnoOf, PenError } from '../../../base/error.ts'
-import { listenForDescriptors } from '../../../base/kernel/descriptor-socket.ts'
-import { O_PATH } from '../../../base/kernel/file.ts'
-import { sendDescriptors } from '../../../base/kernel/pass-descriptors.ts'
+import { O_PATH } from '../../../base/kernel/descriptor.ts'
+import { listenForDescriptors, sendDescriptors } from '../../../base/kernel/pass-descriptors.ts'
 import type { ProcessIdentity } from '../../../base/kernel/processes.ts'
 import type { DescriptorRan } from '../../../base/kernel/run-with-descriptors.ts'
 import { printable } from '../../../base/printable.ts'

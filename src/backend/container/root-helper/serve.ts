@@ -7,9 +7,8 @@
  */
 import { closeSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
-import { connectForDescriptors } from '../../../base/kernel/descriptor-socket.ts'
-import { enterMounts } from '../../../base/kernel/enter-mounts.ts'
-import { receiveDescriptors } from '../../../base/kernel/pass-descriptors.ts'
+import { connectForDescriptors, receiveDescriptors } from '../../../base/kernel/pass-descriptors.ts'
+import { enterMounts } from '../../../base/kernel/process.ts'
 import { isAlive } from '../../../base/kernel/processes.ts'
 import { runWithDescriptors } from '../../../base/kernel/run-with-descriptors.ts'
 import { listRefused } from '../../../gateway/netns/refused.ts'

@@ -11,13 +11,14 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readSync,
   renameSync,
   rmdirSync,
   unlinkSync,
 } from 'node:fs'
 import { openCanonical } from '../../../base/beneath/open-beneath.ts'
 import { errnoOf } from '../../../base/error.ts'
-import { O_PATH } from '../../../base/kernel/file.ts'
+import { O_PATH } from '../../../base/kernel/descriptor.ts'
 import type { HostPath } from '../../../policy/files/path.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
@@ -104,3 +105,22 @@ export class Directory {
 }
 
 export const namesOf = (path: string): string[] => path.split('/').filter(name => name !== '')
+
+export interface ReadBytes {
+  readonly bytes: Uint8Array
+  readonly truncated: boolean
+}
+
+/** Reads at most `most` bytes of an open file. */
+export function readUpTo(fd: number, from: number, most: number): ReadBytes {
+  const parts: Buffer[] = []
+  let size = 0
+  for (;;) {
+    const part = Buffer.alloc(Math.min(65_536, most - size + 1))
+    const got = readSync(fd, part, 0, part.length, from + size)
+    if (got === 0) return { bytes: Buffer.concat(parts), truncated: false }
+    size += got
+    parts.push(part.subarray(0, got))
+    if (size > most) return { bytes: Buffer.concat(parts).subarray(0, most), truncated: true }
+  }
+}

@@ -4,7 +4,7 @@
  */
 import { lstatSync } from 'node:fs'
 import type { AuditSink } from '../../../audit/event.ts'
-import { shortCommand } from '../../../audit/gate-event.ts'
+import { shortCommand } from '../../../audit/line.ts'
 import { EXIT, PenError } from '../../../base/error.ts'
 import { type ChosenBy, decideTool } from '../../../policy/decide-tool.ts'
 import type { HostPath } from '../../../policy/files/path.ts'

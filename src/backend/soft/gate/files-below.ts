@@ -6,8 +6,8 @@ import { closeSync, constants, fstatSync } from 'node:fs'
 import { errnoOf, PenError } from '../../../base/error.ts'
 import { basename, dirname } from '../../../base/posix-path.ts'
 import type { HostPath } from '../../../policy/files/path.ts'
-import { Directory } from './directory.ts'
-import { type GateFiles, readUpTo } from './files.ts'
+import { Directory, readUpTo } from './directory.ts'
+import type { Gate } from './gate.ts'
 import { ActionFailed, Refused } from './refused.ts'
 
 export interface Scope {
@@ -26,8 +26,8 @@ export interface FoundFile {
 const MAX_NAMES = 200_000
 const MAX_REFUSED = 1000
 
-export function* filesBelow(files: GateFiles, text: string, scope: Scope): Generator<FoundFile> {
-  const { judge } = files
+export function* filesBelow(gate: Gate, text: string, scope: Scope): Generator<FoundFile> {
+  const { judge } = gate
   const path = judge.find('read', text)
   judge.allow('read', path)
   if (path === '/') return
@@ -35,14 +35,14 @@ export function* filesBelow(files: GateFiles, text: string, scope: Scope): Gener
   const budget = { names: MAX_NAMES, refused: MAX_REFUSED }
   try {
     if (parent.look(basename(path)) === undefined) throw absent(path)
-    yield* walk(files, parent, basename(path), scope, budget)
+    yield* walk(gate, parent, basename(path), scope, budget)
   } finally {
     parent.close()
   }
 }
 
 function* walk(
-  files: GateFiles,
+  gate: Gate,
   parent: Directory,
   name: string,
   scope: Scope,
@@ -57,21 +57,21 @@ function* walk(
     })
   const stats = parent.look(name)
   if (stats?.isFile() !== true && stats?.isDirectory() !== true) return
-  const verdict = files.judge.verdict('read', path)
+  const verdict = gate.judge.verdict('read', path)
   if (!verdict.ok) {
     budget.refused--
-    files.judge.refuse('read', path, verdict)
+    gate.judge.refuse('read', path, verdict)
     return
   }
   if (stats.isFile()) {
-    yield { path, read: () => contentOf(files, parent, name, scope.mostBytes) }
+    yield { path, read: () => contentOf(gate, parent, name, scope.mostBytes) }
     return
   }
-  const directory = entered(files, parent, name)
+  const directory = entered(gate, parent, name)
   if (directory === undefined) return
   try {
     for (const inner of directory.names().sort((a, b) => (a < b ? -1 : 1)))
-      if (!scope.skip.includes(inner)) yield* walk(files, directory, inner, scope, budget)
+      if (!scope.skip.includes(inner)) yield* walk(gate, directory, inner, scope, budget)
   } finally {
     directory.close()
   }
@@ -90,11 +90,11 @@ const absent = (at: string): ActionFailed =>
   new ActionFailed('ENOENT', { what: 'it is not there', at, hint: 'check the spelling; list the directory' })
 
 /** Undefined when it is another kind of file by now, or closed to the user that root acts for. */
-function entered(files: GateFiles, parent: Directory, name: string): Directory | undefined {
+function entered(gate: Gate, parent: Directory, name: string): Directory | undefined {
   return unlessRefused(() => {
     const directory = parent.enter(name)
     try {
-      files.requireOwn('read', directory.path, directory.stats())
+      gate.requireOwn('read', directory.path, directory.stats())
       directory.names()
       return directory
     } catch (error) {
@@ -105,7 +105,7 @@ function entered(files: GateFiles, parent: Directory, name: string): Directory |
 }
 
 function contentOf(
-  files: GateFiles,
+  gate: Gate,
   parent: Directory,
   name: string,
   most: number,
@@ -115,7 +115,7 @@ function contentOf(
     try {
       const stats = fstatSync(fd, { bigint: true })
       if (!stats.isFile()) return undefined
-      files.requireOwn('read', `${parent.path}/${name}`, stats)
+      gate.requireOwn('read', `${parent.path}/${name}`, stats)
       if (stats.size > BigInt(most)) return 'too long'
       const { bytes, truncated } = readUpTo(fd, 0, most)
       return truncated ? 'too long' : bytes

@@ -1,7 +1,6 @@
 /** Resolves a path as an agent wrote it, judges it, and records the verdict. A refusal is recorded and thrown. */
 import { lstatSync } from 'node:fs'
-import type { AuditSink } from '../../../audit/event.ts'
-import type { FileAllowed } from '../../../audit/gate-event.ts'
+import type { AuditEventOf, AuditSink } from '../../../audit/event.ts'
 import { PenError } from '../../../base/error.ts'
 import { decideFile, type FileVerdict } from '../../../policy/files/decide-file.ts'
 import { decideGrant, type FileGrant, grantFix, rootOf } from '../../../policy/files/decide-grant.ts'
@@ -12,7 +11,7 @@ import { Refused } from './refused.ts'
 
 const GRANT: Source = { layer: 'pen grant', place: undefined }
 
-export type Access = FileAllowed['access']
+export type Access = AuditEventOf<'file-allowed'>['access']
 
 export interface JudgeOptions {
   /** Called for each file, so that an edit of the policy applies at once. */

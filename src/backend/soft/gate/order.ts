@@ -16,8 +16,8 @@ export interface SuperviseOrder {
   readonly cwd: string
   readonly env: Record<string, string>
   readonly limits: ProcessLimits
-  /** One for each cgroup to join. Their files are open from `FIRST_JOIN` on. */
-  readonly joins: readonly number[]
+  /** The number of cgroups to join. Their files are open from `FIRST_JOIN` on. */
+  readonly joins: number
 }
 
 export type SuperviseReport =
@@ -66,5 +66,22 @@ export function parseReport(line: string): SuperviseReport | undefined {
     }
   } catch {
     return undefined
+  }
+}
+
+/** Longer than any message. */
+const MAX_LINE = 16 * 2 ** 20
+
+/** The lines of a pipe. Ends with the pipe, and at a line that is too long. */
+export async function* linesOf(fd: number, most = MAX_LINE): AsyncGenerator<string> {
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const bytes of Bun.file(fd).stream()) {
+    text += decoder.decode(bytes, { stream: true })
+    if (text.length > most) return
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
+      yield text.slice(0, end)
+      text = text.slice(end + 1)
+    }
   }
 }

@@ -8,13 +8,13 @@ import { decideTool } from '../../../policy/decide-tool.ts'
 import type { HostPath } from '../../../policy/files/path.ts'
 import type { Policy } from '../../../policy/policy.ts'
 import { Directory } from './directory.ts'
-import type { GateFiles } from './files.ts'
+import type { Gate } from './gate.ts'
 
 const MAX_NAMES = 100_000
 const RM = { name: 'rm', shell: false }
 
-export function removeTree(files: GateFiles, policy: Policy, text: string): void {
-  const { judge } = files
+export function removeTree(gate: Gate, policy: Policy, text: string): void {
+  const { judge } = gate
   const path = judge.findName('delete', text)
   const tool = decideTool(policy, RM, 'agent')
   if (!tool.ok)
@@ -25,18 +25,18 @@ export function removeTree(files: GateFiles, policy: Policy, text: string): void
     })
   const parent = Directory.open(dirname(path) as HostPath)
   try {
-    const names = survey(files, parent, basename(path), { left: MAX_NAMES })
+    const names = survey(gate, parent, basename(path), { left: MAX_NAMES })
     judge.allow('delete', path, names)
-    take(files, parent, basename(path))
+    take(gate, parent, basename(path))
   } finally {
     parent.close()
   }
 }
 
 /** Counts the names. Throws at the first that may not be deleted. */
-function survey(files: GateFiles, parent: Directory, name: string, budget: { left: number }): number {
+function survey(gate: Gate, parent: Directory, name: string, budget: { left: number }): number {
   const path = `${parent.path}/${name}` as HostPath
-  mustGo(files, parent, path)
+  mustGo(gate, parent, path)
   if (budget.left-- <= 0)
     throw new PenError('LIMIT', {
       what: `more than ${MAX_NAMES} names are in it`,
@@ -46,7 +46,7 @@ function survey(files: GateFiles, parent: Directory, name: string, budget: { lef
   if (parent.look(name)?.isDirectory() !== true) return 1
   const directory = parent.enter(name)
   try {
-    return directory.names().reduce((sum, inner) => sum + survey(files, directory, inner, budget), 1)
+    return directory.names().reduce((sum, inner) => sum + survey(gate, directory, inner, budget), 1)
   } finally {
     directory.close()
   }
@@ -56,23 +56,23 @@ function survey(files: GateFiles, parent: Directory, name: string, budget: { lef
  * Judges each name again, because it may be new, and follows no link. A refusal leaves the rest in place. `removeTree`
  * of base/ cannot do that, because it moves directories before it empties them.
  */
-function take(files: GateFiles, parent: Directory, name: string): void {
-  mustGo(files, parent, `${parent.path}/${name}` as HostPath)
+function take(gate: Gate, parent: Directory, name: string): void {
+  mustGo(gate, parent, `${parent.path}/${name}` as HostPath)
   if (parent.look(name)?.isDirectory() !== true) {
     parent.unlink(name)
     return
   }
   const directory = parent.enter(name)
   try {
-    for (const inner of directory.names()) take(files, directory, inner)
+    for (const inner of directory.names()) take(gate, directory, inner)
   } finally {
     directory.close()
   }
   parent.removeEmpty(name)
 }
 
-function mustGo(files: GateFiles, parent: Directory, path: HostPath): void {
-  const verdict = files.judge.verdict('delete', path)
-  if (!verdict.ok) throw files.judge.refuse('delete', path, verdict)
-  files.requireOwn('write', path, parent.stats())
+function mustGo(gate: Gate, parent: Directory, path: HostPath): void {
+  const verdict = gate.judge.verdict('delete', path)
+  if (!verdict.ok) throw gate.judge.refuse('delete', path, verdict)
+  gate.requireOwn('write', path, parent.stats())
 }

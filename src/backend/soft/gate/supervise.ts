@@ -8,7 +8,7 @@ import { EXIT, type ExitCode } from '../../../base/error.ts'
 import { findTool } from '../../../base/find-tool.ts'
 import { adoptOrphans, endBelow, reapOrphans, signal } from '../../../base/kernel/end-processes.ts'
 import { startProgram } from '../../../base/start-program.ts'
-import { parseOrder, type SuperviseOrder, type SuperviseReport } from './order.ts'
+import { linesOf, parseOrder, type SuperviseOrder, type SuperviseReport } from './order.ts'
 import { setLimits, setNoNewPrivileges } from './own-process.ts'
 
 const ORDERS = 3
@@ -48,7 +48,7 @@ export async function supervise(): Promise<ExitCode> {
 
 function start(order: SuperviseOrder): Bun.Subprocess | undefined {
   const [name = '', ...args] = order.argv
-  const joins = order.joins.map((_, i) => FIRST_JOIN + i)
+  const joins = Array.from({ length: order.joins }, (_, i) => FIRST_JOIN + i)
   const command = [order.file, ...args]
   try {
     return startProgram(joins.length === 0 ? command : joined(joins, command), {
@@ -91,17 +91,5 @@ function report(message: SuperviseReport): void {
     writeSync(REPORTS, `${JSON.stringify(message)}\n`)
   } catch {
     // pen has died. No reader is left.
-  }
-}
-
-async function* linesOf(fd: number): AsyncGenerator<string> {
-  let text = ''
-  const decoder = new TextDecoder()
-  for await (const bytes of Bun.file(fd).stream()) {
-    text += decoder.decode(bytes, { stream: true })
-    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
-      yield text.slice(0, end)
-      text = text.slice(end + 1)
-    }
   }
 }

@@ -1,10 +1,11 @@
 /** One command and its descendants, from pen's side. A supervise process starts it, and everything ends together. */
 import { closeSync, writeSync } from 'node:fs'
-import { endBelow, isChildOf, signal } from '../../../base/kernel/end-processes.ts'
+import { adoptOrphans, endBelow, isChildOf, livingBelow, signal } from '../../../base/kernel/end-processes.ts'
 import { startTimeOf } from '../../../base/kernel/processes.ts'
 import { ownProgram } from '../../../base/own-program.ts'
 import { startProgram } from '../../../base/start-program.ts'
-import { parseReport, type SuperviseOrder } from './order.ts'
+import type { Placement } from '../../backend.ts'
+import { linesOf, parseReport, type SuperviseOrder } from './order.ts'
 
 export type SupervisedEnding =
   | { readonly kind: 'exit'; readonly code: number }
@@ -13,22 +14,17 @@ export type SupervisedEnding =
   /** The supervise process ended first. The command may have killed it. */
   | { readonly kind: 'lost' }
 
-export interface SupervisedOptions {
+interface SupervisedOptions {
   readonly stdio: readonly [Stdio, Stdio, Stdio]
   readonly identity: { readonly uid: number; readonly gid: number } | undefined
-  /** Words in front, such as a program that makes a systemd scope. */
-  readonly wrap?: readonly string[]
-  readonly env?: Readonly<Record<string, string>>
-  /** Open cgroup files. */
-  readonly joinFds?: readonly number[]
+  readonly placement: Placement
 }
 
-type Stdio = number | 'inherit' | 'ignore' | 'pipe'
+type Stdio = number | 'inherit' | 'ignore'
 
 export interface Supervised {
   /** The supervise process. All others are below it. */
   readonly pid: number
-  readonly child: Bun.Subprocess
   /** The pid of the command, once the kernel confirms it. Undefined when the command never started. */
   readonly started: Promise<number | undefined>
   begin(order: Omit<SuperviseOrder, 'joins'>): void
@@ -42,12 +38,13 @@ export interface Supervised {
 const TIMEOUT_MS = 1000
 const LAST_MS = 500
 
-export function startSupervised(options: SupervisedOptions): Supervised {
-  const { identity, joinFds = [] } = options
-  const child = startProgram([...(options.wrap ?? []), ...ownProgram(), '__supervise'], {
-    stdio: [...options.stdio, 'pipe', 'pipe', ...joinFds],
+export function startSupervised({ stdio, identity, placement }: SupervisedOptions): Supervised {
+  const { wrap, env, joinFds } = placement
+  const endOrphans = trackOrphans()
+  const child = startProgram([...wrap, ...ownProgram(), '__supervise'], {
+    stdio: [...stdio, 'pipe', 'pipe', ...joinFds],
     detached: true,
-    env: { ...options.env },
+    env: { ...env },
     cwd: '/',
     ...(identity === undefined ? {} : { uid: identity.uid, gid: identity.gid }),
   } as Parameters<typeof startProgram>[1])
@@ -81,23 +78,31 @@ export function startSupervised(options: SupervisedOptions): Supervised {
     started.resolve(undefined)
     if (report === undefined) toLeader('SIGKILL')
     await Promise.race([child.exited, Bun.sleep(LAST_MS)])
-    if (hasExited(child)) return report ?? LOST
-    const survivors = await endBelow(child.pid)
-    child.kill('SIGKILL')
-    await child.exited
-    return { ending: report?.ending ?? LOST.ending, survivors }
+    let { ending, survivors } = report ?? LOST
+    if (!hasExited(child)) {
+      survivors = await endBelow(child.pid)
+      child.kill('SIGKILL')
+      await child.exited
+    }
+    return { ending, survivors: Math.max(survivors, await endOrphans()) }
   })
   return {
     pid: child.pid,
-    child,
     started: started.promise,
     begin: order => {
-      if (open) writeSync(orders, `${JSON.stringify({ ...order, joins: joinFds.map((_, i) => i) })}\n`)
+      if (open) writeSync(orders, `${JSON.stringify({ ...order, joins: joinFds.length })}\n`)
     },
     signal: toLeader,
     kill,
     ended,
   }
+}
+
+/** Orphans of the command become children of pen. The returned function kills all that are new since this call. */
+function trackOrphans(): () => Promise<number> {
+  adoptOrphans()
+  const before = new Set(livingBelow(process.pid))
+  return () => endBelow(process.pid, before)
 }
 
 const LOST: Last = { ending: { kind: 'lost' }, survivors: 0 }
@@ -110,29 +115,19 @@ interface Last {
 const hasExited = ({ exitCode, signalCode }: Bun.Subprocess): boolean =>
   exitCode !== null || signalCode !== null
 
-const MOST = 65_536
+/** The reports of one command are far smaller. */
+const MAX_REPORT = 65_536
 
 /** Until the supervise process has reported the end, or has exited. */
 async function readReports(fd: number, started: (pid: number) => void): Promise<Last | undefined> {
-  let text = ''
-  for await (const bytes of Bun.file(fd).stream()) {
-    text += new TextDecoder().decode(bytes)
-    if (text.length > MOST) return undefined
-    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
-      const report = parseReport(text.slice(0, end))
-      text = text.slice(end + 1)
-      if (report?.kind === 'started') started(report.pid)
-      if (report?.kind === 'not-started') return { ending: report, survivors: 0 }
-      if (report?.kind !== 'ended') continue
-      const { code, signal: name, survivors } = report
-      const ending: SupervisedEnding =
-        name !== null
-          ? { kind: 'signal', signal: name }
-          : code === null
-            ? LOST.ending
-            : { kind: 'exit', code }
-      return { ending, survivors }
-    }
+  for await (const line of linesOf(fd, MAX_REPORT)) {
+    const report = parseReport(line)
+    if (report?.kind === 'started') started(report.pid)
+    if (report?.kind === 'not-started') return { ending: report, survivors: 0 }
+    if (report?.kind !== 'ended') continue
+    const { code, signal: name, survivors } = report
+    if (name !== null) return { ending: { kind: 'signal', signal: name }, survivors }
+    return { ending: code === null ? LOST.ending : { kind: 'exit', code }, survivors }
   }
   return undefined
 }

@@ -1,21 +1,20 @@
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { nearest } from '../../../base/nearest.ts'
 import { printable } from '../../../base/printable.ts'
-import { findProject, type Project } from '../../../config/project.ts'
+import { findProject } from '../../../config/project.ts'
 import { requestValue } from '../../../control/client.ts'
 import { orderToJoin } from '../../../control/stored-order.ts'
 import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../../../policy/presets.ts'
-import { openFor, whatItOpens } from '../../../run/agent-preset.ts'
+import { addressWords, openFor, whatItOpens } from '../../../run/agent-preset.ts'
 import { leaveInstructions } from '../../../run/instructions.ts'
-import { addressWords } from '../../../run/model-address.ts'
 import type { Prepared } from '../../../run/prepare.ts'
 import { prepare } from '../../../run/prepare.ts'
 import { runSandbox } from '../../../run/run-sandbox.ts'
 import type { SandboxStatus } from '../../../run/status.ts'
 import { findCommand } from '../../../survey/find-command.ts'
 import { execInside } from '../../frame/exec-inside.ts'
-import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
-import { flagDocument, type PolicyFlags, policyFlags } from '../../frame/policy-flags.ts'
+import { debugFlag } from '../../frame/flag-spec.ts'
+import { flagDocument, type PolicyFlags, policyFlags, runOptions } from '../../frame/policy-flags.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { showPlan } from '../run/plan.ts'
@@ -25,24 +24,20 @@ export const verb = defineVerb({
   summary: "Run a coding agent in this project's sandbox",
   details:
     "Without a name, pen lists the known agents. The preset allows the agent's hosts, stores its settings and login in volumes, and passes its API keys if set. Your own credentials stay on the host. Your config and flags override the preset. If a sandbox started with --agent is running, the agent runs there. Arguments after -- go to the agent.",
-  flags: defineFlags({
+  flags: {
     ...policyFlags,
-    ...jsonFlag,
     ...debugFlag,
     'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan; run nothing' },
-  }),
+  },
   positionals: { name: { arity: 'optional', about: 'the agent' } },
   command: 'after-dashes',
-  examples: [
-    { line: 'pen agent', does: 'list the known agents and what each one needs' },
-    { line: 'pen agent claude-code', does: 'run Claude Code in this project' },
-    {
-      line: 'pen agent codex --group npm -- exec "run the tests"',
-      does: 'allow npm packages, and give it a task',
-    },
-    { line: 'pen agent gemini --dry-run-policy', does: 'show the policy; run nothing' },
-  ],
-  async run({ flags, positionals: { name }, command, env, terminal }) {
+  examples: {
+    'pen agent': 'list the known agents and what each one needs',
+    'pen agent claude-code': 'run Claude Code in this project',
+    'pen agent codex --group npm -- exec "run the tests"': 'allow npm packages, and give it a task',
+    'pen agent gemini --dry-run-policy': 'show the policy; run nothing',
+  },
+  async run({ flags, positionals: { name }, command, env, terminal, answer }) {
     if (name === undefined) {
       if (command.length > 0)
         throw new PenError('USAGE', {
@@ -50,8 +45,7 @@ export const verb = defineVerb({
           at: 'pen agent',
           hint: 'pen agent lists the known agents',
         })
-      if (flags.json) terminal.printJson({ version: 1, agents: Object.entries(PRESETS).map(asData) })
-      else terminal.print(Object.entries(PRESETS).map(asText).join('\n'))
+      answer({ version: 1, agents: Object.entries(PRESETS).map(asData) }, Object.entries(PRESETS).map(asText))
       return EXIT.ok
     }
     const preset = presetNamed(name)
@@ -63,10 +57,8 @@ export const verb = defineVerb({
     const request = {
       command: [...PRESETS[preset].command, ...addressWords(PRESETS[preset], env), ...command],
       env,
-      allowUserExpansion: flags['allow-user-expansion'],
-      offline: flags.offline,
       preset: opening,
-      flags: (project: Project) => flagDocument(flags, project),
+      ...runOptions(flags),
     }
     const explain = (prepared: Prepared): PenError | undefined => {
       if (!flags.json)
@@ -78,7 +70,8 @@ export const verb = defineVerb({
       const prepared = await prepare(request)
       const missing = explain(prepared)
       if (missing !== undefined) terminal.note(`pen: ${missing.message}\n  fix: ${missing.hint}`)
-      return showPlan(prepared, flags.json, terminal)
+      showPlan(prepared, answer)
+      return EXIT.ok
     }
     let fromImage = false
     const code = await runSandbox({

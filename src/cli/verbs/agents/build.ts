@@ -1,17 +1,14 @@
 import { EXIT, PenError } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { loadPolicy } from '../../../config/load.ts'
-import { findProject } from '../../../config/project.ts'
 import { BUILD_LOG, BuildStopped, buildImage } from '../../../image/build-image.ts'
-import { chooseEngine } from '../../../image/choose-engine.ts'
+import { chooseEngine } from '../../../image/image-for.ts'
 import { imageFacts } from '../../../image/inspect.ts'
 import type { Candidate } from '../../../image/recipe.ts'
 import { agreeTo, defaultRecipe, findCandidate, projectRecipe } from '../../../image/recipe.ts'
-import { type Confirmation, canAsk, confirm, confirmationFlags, expectedDigest } from '../../frame/ask.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
-import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
-import type { Terminal } from '../../frame/terminal.ts'
-import { defineVerb } from '../../frame/verb.ts'
+import { askAbout, type Confirmation, confirmationFlags, expectedDigest } from '../../frame/ask.ts'
+import { loadOptions, policyFlags } from '../../frame/policy-flags.ts'
+import { defineVerb, type Invocation } from '../../frame/verb.ts'
 import { allNew, lineDifference } from '../../render/line-difference.ts'
 
 export const verb = defineVerb({
@@ -25,27 +22,21 @@ export const verb = defineVerb({
     'no-cache': { kind: 'boolean', about: 'run every step again' },
     quiet: { kind: 'boolean', about: 'no progress output' },
     ...confirmationFlags('pen build'),
-    ...jsonFlag,
   },
-  examples: [
-    { line: 'pen build', does: 'show what is new in the Dockerfile, ask, and build' },
-    { line: 'pen build --pull', does: 'with a new base image' },
-    { line: 'pen build --yes --expect sha256:…', does: 'build the Dockerfile with this digest, or nothing' },
-  ],
-  async run({ flags, terminal }) {
+  examples: {
+    'pen build': 'show what is new in the Dockerfile, ask, and build',
+    'pen build --pull': 'with a new base image',
+    'pen build --yes --expect sha256:…': 'build the Dockerfile with this digest, or nothing',
+  },
+  async run({ flags, terminal, project, answer }) {
     expectedDigest(flags, 'pen build', 'pen build')
-    const project = findProject()
-    const { policy } = await loadPolicy(project, {
-      flags: flagDocument(flags, project),
-      allowUserExpansion: flags['allow-user-expansion'],
-      offline: flags.offline,
-    })
+    const { policy } = await loadPolicy(project, loadOptions(flags, project))
     const engine = await chooseEngine(policy)
     const candidate = findCandidate(policy, project)
     const recipe =
       candidate === undefined ? defaultRecipe(policy) : projectRecipe(candidate.text, policy, project)
     if (candidate !== undefined && candidate.agreed !== candidate.text) {
-      if (!isConfirmed(candidate, flags, terminal)) return EXIT.failed
+      if (!isConfirmed(candidate, flags, { terminal, answer })) return EXIT.failed
       agreeTo(candidate, project)
     } else if (flags.expect !== undefined) requireExpected(candidate, flags.expect)
     const silent = flags.quiet || flags.json
@@ -68,8 +59,7 @@ export const verb = defineVerb({
     // Inspect the image now, so that the first start is faster.
     await imageFacts(engine, built.id, `${project.world.state}/cache`)
     const log = `${project.stateDir}/${BUILD_LOG}`
-    if (flags.json) terminal.printJson({ version: 1, built: true, engine: engine.name, ...built, log })
-    else terminal.print(`built: ${built.name}`)
+    answer({ version: 1, built: true, engine: engine.name, ...built, log }, `built: ${built.name}`)
     return EXIT.ok
   },
 })
@@ -78,7 +68,7 @@ export const verb = defineVerb({
 function isConfirmed(
   candidate: Candidate,
   flags: Confirmation & { readonly json: boolean },
-  terminal: Terminal,
+  { terminal, answer }: Pick<Invocation, 'terminal' | 'answer'>,
 ): boolean {
   const { path, text, digest, agreed } = candidate
   if (flags.expect !== undefined) {
@@ -92,17 +82,10 @@ function isConfirmed(
     terminal.print(agreed === undefined ? allNew(text, paint) : lineDifference(agreed, text, paint))
     terminal.print(digest)
   }
-  if (flags.json || !canAsk()) {
-    if (flags.json) terminal.printJson({ version: 1, built: false, dockerfile: path, digest, text })
-    else
-      terminal.print(
-        `not built: no terminal to ask on; read it, then fix: pen build --yes --expect ${digest}`,
-      )
-    return false
-  }
-  if (confirm('Build this?', terminal)) return true
-  terminal.print('not built')
-  return false
+  const what = { done: 'built', command: 'pen build', digest, json: flags.json }
+  const why = askAbout('Build this?', what, terminal)
+  if (why !== undefined) answer({ version: 1, built: false, dockerfile: path, digest, text }, why)
+  return why === undefined
 }
 
 function requireExpected(candidate: Candidate | undefined, expected: string): void {

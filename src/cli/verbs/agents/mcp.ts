@@ -1,11 +1,10 @@
 import { realpathSync } from 'node:fs'
 import { version } from '../../../../package.json'
-import { EXIT, PenError } from '../../../base/error.ts'
+import { PenError } from '../../../base/error.ts'
 import { ownProgram } from '../../../base/own-program.ts'
 import { type Bound, chooseRoot } from '../../../config/choose-root.ts'
 import { findProject, type Project } from '../../../config/project.ts'
 import { type HostPath, isWithin } from '../../../policy/files/path.ts'
-import { defineFlags } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -16,17 +15,15 @@ export const verb = defineVerb({
   summary: "Serve a project's sandbox to an MCP client over stdio",
   details:
     'For MCP clients; docs/mcp.md has the settings. The model gets tools to run commands, work with files, and request permissions, all inside the sandbox. The first tool call starts the sandbox; it ends with the client. A sandbox that is already running is joined and kept.',
-  flags: defineFlags({
+  flags: {
     ...startFlags,
     project: { kind: 'string', value: 'PATH', about: 'project directory (default: current)' },
-  }),
-  examples: [
-    { line: 'pen mcp --project ~/src/app', does: 'command for an MCP client' },
-    {
-      line: 'pen mcp --project ~/src/app --group npm --ask',
-      does: 'allow npm, and ask in pen watch',
-    },
-  ],
+  },
+  json: false,
+  examples: {
+    'pen mcp --project ~/src/app': 'command for an MCP client',
+    'pen mcp --project ~/src/app --group npm --ask': 'allow npm, and ask in pen watch',
+  },
   async run({ flags }) {
     const { serveMcp } = await import('../../../mcp/serve.ts')
     const [pen] = ownProgram()
@@ -43,7 +40,6 @@ export const verb = defineVerb({
         }
       },
     })
-    return EXIT.ok
   },
 })
 

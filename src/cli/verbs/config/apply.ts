@@ -1,10 +1,8 @@
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
-import { findProject } from '../../../config/project.ts'
 import type { Proposal } from '../../../config/proposal.ts'
 import { applyProposal, readProposal } from '../../../config/proposal.ts'
-import { canAsk, confirm, confirmationFlags, expectedDigest } from '../../frame/ask.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
+import { askAbout, confirmationFlags, expectedDigest } from '../../frame/ask.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { proposalData, proposalText } from '../../render/difference-text.ts'
 
@@ -15,35 +13,27 @@ export const verb = defineVerb({
     'Anyone who can write the project can write .pen/, so it never applies by itself. Changes that widen permissions are marked. pen applies exactly what it showed. Running sandboxes apply network changes within a second. Text lists in .pen/ are merged into the live config.json; your live text lists stay. Without a terminal use --yes --expect DIGEST. Exit code 1 if not applied.',
   flags: {
     ...confirmationFlags('pen config diff'),
-    ...jsonFlag,
   },
-  examples: [
-    { line: 'pen config apply', does: 'show the changes and ask' },
-    {
-      line: 'pen config apply --yes --expect sha256:…',
-      does: 'apply what pen config diff showed, or nothing',
-    },
-  ],
-  async run({ flags, terminal }) {
+  examples: {
+    'pen config apply': 'show the changes and ask',
+    'pen config apply --yes --expect sha256:…': 'apply what pen config diff showed, or nothing',
+  },
+  async run({ flags, terminal, project, answer }) {
     const expected = expectedDigest(flags, 'pen config apply', 'pen config diff')
-    const project = findProject()
     const proposal = await readProposal(project)
     const data = proposalData(proposal)
     if (expected !== undefined) requireExpected(proposal, expected)
     const report = (applied: boolean, line: string): ExitCode => {
-      if (flags.json) terminal.printJson({ applied, ...data })
-      else terminal.print(line)
+      answer({ applied, ...data }, line)
       return applied || data.same ? EXIT.ok : EXIT.failed
     }
     if (data.same) return report(false, "nothing to apply: the project's .pen/ is already active")
     if (!flags.json) terminal.print(proposalText(proposal, terminal.paint))
     if (expected === undefined) {
-      if (flags.json || !canAsk())
-        return report(
-          false,
-          `not applied: no terminal to ask on; read it, then fix: pen config apply --yes --expect ${proposal.digest}`,
-        )
-      if (!confirm('Apply this?', terminal)) return report(false, 'not applied')
+      const { digest } = proposal
+      const what = { done: 'applied', command: 'pen config apply', digest, json: flags.json }
+      const why = askAbout('Apply this?', what, terminal)
+      if (why !== undefined) return report(false, why)
     }
     await applyProposal(project, proposal)
     return report(true, `applied for ${printable(project.world.workspace)}`)

@@ -1,11 +1,9 @@
-import { isatty } from 'node:tty'
 import { EXIT, PenError } from '../../../base/error.ts'
 import { runOnTerminal } from '../../../base/spawn.ts'
 import { Draft } from '../../../config/draft.ts'
 import { whileLocked } from '../../../config/edit.ts'
-import { findProject } from '../../../config/project.ts'
+import { isTerminal } from '../../../terminal/termios.ts'
 import { canAsk, confirm } from '../../frame/ask.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { reportText } from '../../frame/report.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -14,11 +12,11 @@ export const verb = defineVerb({
   summary: 'Edit the live config in your editor',
   details:
     'Opens a copy in $VISUAL or $EDITOR (default: vi). pen validates it before it replaces the config. On a mistake pen shows the place and, on a terminal, lets you continue editing. Exit code 1 if nothing was changed.',
-  flags: jsonFlag,
-  examples: [{ line: 'pen config edit', does: 'edit the live config' }],
-  async run({ flags, env, terminal }) {
+  examples: {
+    'pen config edit': 'edit the live config',
+  },
+  async run({ flags, env, terminal, project, answer }) {
     const editor = [env['VISUAL'], env['EDITOR']].find(word => word !== undefined && word !== '') ?? 'vi'
-    const project = findProject()
     refuseWithoutTerminal(editor)
     // Creates the directory. The lock is not held while the user edits.
     await whileLocked(project, () => undefined)
@@ -38,8 +36,7 @@ export const verb = defineVerb({
           })
         try {
           const changed = await draft.finish()
-          if (flags.json) terminal.printJson({ changed })
-          else terminal.print(changed ? 'the live config was changed' : 'nothing was changed')
+          answer({ changed }, changed ? 'the live config was changed' : 'nothing was changed')
           return changed ? EXIT.ok : EXIT.failed
         } catch (error) {
           if (!(error instanceof PenError)) throw error
@@ -60,7 +57,7 @@ const NEEDS_TERMINAL =
   /(?:^|\/)(?:vi|vim|nvim|view|nano|pico|emacs|joe|jed|micro|hx|helix|kak|ne|mcedit|ed|ex|less|more)(?:\s|$)/
 
 function refuseWithoutTerminal(editor: string): void {
-  if (!NEEDS_TERMINAL.test(editor) || (isatty(0) && isatty(1))) return
+  if (!NEEDS_TERMINAL.test(editor) || (isTerminal(0) && isTerminal(1))) return
   throw new PenError('USAGE', {
     what: `${editor} needs a terminal`,
     at: 'pen config edit',

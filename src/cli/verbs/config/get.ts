@@ -3,8 +3,6 @@ import { printable, printableJson } from '../../../base/printable.ts'
 import { readJson } from '../../../config/json/json.ts'
 import { valueAt } from '../../../config/json/value-at.ts'
 import { findLive } from '../../../config/layers.ts'
-import { findProject } from '../../../config/project.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { configKey } from './set.ts'
 
@@ -13,20 +11,18 @@ export const verb = defineVerb({
   summary: 'Print one key of the live config',
   details:
     'Lists are printed one entry per line. Exit code 1 if the key is not set; pen config show prints the active value.',
-  flags: jsonFlag,
   positionals: { key: { arity: 'one', about: 'for example limits.memory, network.http or env.NAME' } },
-  examples: [
-    { line: 'pen config get network.http', does: 'print the allowed hosts' },
-    { line: 'pen config get limits --json', does: 'print the limits as JSON' },
-  ],
-  async run({ flags, positionals, terminal }) {
+  examples: {
+    'pen config get network.http': 'print the allowed hosts',
+    'pen config get limits --json': 'print the limits as JSON',
+  },
+  async run({ flags, positionals, terminal, project, answer }) {
     const { path } = configKey(positionals.key)
-    const { live } = findLive(findProject())
+    const { live } = findLive(project)
     const value = live === undefined ? undefined : valueAt(readJson(live.bytes, live.file).value, path)
-    if (flags.json) terminal.printJson(value ?? null)
-    else if (value === undefined)
+    if (value === undefined && !flags.json)
       terminal.note(`${printable(positionals.key, 200)} is not set in the live config; fix: pen config show`)
-    else terminal.print(showValue(value))
+    answer(value ?? null, value === undefined ? [] : showValue(value))
     return value === undefined ? EXIT.failed : EXIT.ok
   },
 })

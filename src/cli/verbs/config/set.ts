@@ -1,10 +1,8 @@
-import { EXIT, PenError } from '../../../base/error.ts'
+import { PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
 import { editLiveConfig } from '../../../config/edit.ts'
 import { readWords, withValueAt } from '../../../config/json/value-at.ts'
-import { findProject } from '../../../config/project.ts'
 import { type ConfigKey, parseConfigKey } from '../../../policy/config-key.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -14,37 +12,28 @@ export const verb = defineVerb({
     'The config is validated before it is written. Lists take several words or JSON; objects take JSON. Network changes apply to running sandboxes within a second.',
   flags: {
     unset: { kind: 'boolean', about: "remove the key; the profile's value applies" },
-    ...jsonFlag,
   },
   positionals: {
     key: { arity: 'one', about: 'for example limits.memory, network.http or env.NAME' },
     value: { arity: 'many', about: 'the new value; replaces the old one' },
   },
-  examples: [
-    { line: 'pen config set limits.memory 8GiB', does: 'set the memory limit' },
-    {
-      line: 'pen config set network.groups npm github',
-      does: 'allow exactly these groups; pen allow adds single hosts',
-    },
-    { line: `pen config set env.AWS_PROFILE '{"from":"host"}'`, does: "pass the host's value" },
-    { line: 'pen config set --unset limits.memory', does: "return to the profile's value" },
-  ],
-  async run({ flags, positionals, terminal }) {
+  examples: {
+    'pen config set limits.memory 8GiB': 'set the memory limit',
+    'pen config set network.groups npm github': 'allow exactly these groups; pen allow adds single hosts',
+    [`pen config set env.AWS_PROFILE '{"from":"host"}'`]: "pass the host's value",
+    'pen config set --unset limits.memory': "return to the profile's value",
+  },
+  async run({ flags, positionals, project, answer }) {
     const key = configKey(positionals.key)
     requireOne(flags.unset, positionals.value)
     const value = flags.unset ? undefined : readWords(positionals.value, key)
-    const project = findProject()
     const changed = await editLiveConfig(project, config => withValueAt(config, key.path, value))
     const name = key.path.join('.')
-    if (flags.json) terminal.printJson({ key: name, value: value ?? null, changed })
-    else if (!changed) terminal.print(`${printable(name, 200)} is unchanged`)
-    else
-      terminal.print(
-        value === undefined
-          ? `${printable(name, 200)} is no longer set`
-          : `${printable(name, 200)} is ${printableJson(value)}`,
-      )
-    return EXIT.ok
+    const now = value === undefined ? 'no longer set' : printableJson(value)
+    answer(
+      { key: name, value: value ?? null, changed },
+      `${printable(name, 200)} is ${changed ? now : 'unchanged'}`,
+    )
   },
 })
 

@@ -1,7 +1,5 @@
-import { writeSync } from 'node:fs'
-import { EXIT, errnoOf } from '../../../base/error.ts'
 import { hostPath, withBroker } from '../../frame/broker-connection.ts'
-import { OutputClosed } from '../../frame/terminal.ts'
+import { writeOut } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -13,26 +11,14 @@ export const verb = defineVerb({
     length: { kind: 'count', value: 'BYTES', about: 'maximum number of bytes' },
   },
   positionals: { path: { arity: 'one', about: 'a path on the host' } },
-  examples: [
-    { line: 'pen files cat /home/you/notes/todo.txt', does: 'print the whole file' },
-    { line: 'pen files cat --from 1024 --length 512 /home/you/data.bin', does: 'print 512 bytes of it' },
-  ],
+  json: false,
+  examples: {
+    'pen files cat /home/you/notes/todo.txt': 'print the whole file',
+    'pen files cat --from 1024 --length 512 /home/you/data.bin': 'print 512 bytes of it',
+  },
   async run({ flags, positionals, env }) {
     const path = hostPath(positionals.path)
     const range = { from: flags.from ?? 0, length: flags.length ?? null }
     await withBroker(env, path, client => client.read(path, () => writeOut, range))
-    return EXIT.ok
   },
 })
-
-async function writeOut(bytes: Uint8Array): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    try {
-      done += writeSync(1, bytes, done)
-    } catch (error) {
-      if (errnoOf(error) === 'EPIPE') throw new OutputClosed('stdout is closed')
-      if (errnoOf(error) !== 'EAGAIN') throw error
-      await new Promise(resolve => setTimeout(resolve, 2))
-    }
-  }
-}

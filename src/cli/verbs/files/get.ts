@@ -3,7 +3,6 @@ import { EXIT, errnoOf, PenError } from '../../../base/error.ts'
 import { basename, join, resolve } from '../../../base/posix-path.ts'
 import { printable } from '../../../base/printable.ts'
 import { hostPath, withBroker } from '../../frame/broker-connection.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -11,13 +10,14 @@ export const verb = defineVerb({
   summary: 'Inside a sandbox: copy a granted file into the sandbox',
   details: 'The copy is atomic. With --exec in the grant it stays executable.',
   insideSandbox: 'allow',
-  flags: jsonFlag,
   positionals: {
     path: { arity: 'one', about: 'a path on the host' },
     to: { arity: 'optional', about: 'the target (default: the same name in the current directory)' },
   },
-  examples: [{ line: 'pen files get /home/you/data.csv', does: 'copy it to ./data.csv' }],
-  async run({ flags, positionals, env, terminal }) {
+  examples: {
+    'pen files get /home/you/data.csv': 'copy it to ./data.csv',
+  },
+  async run({ positionals, env, answer }) {
     const path = hostPath(positionals.path)
     const to = targetOf(path, positionals.to ?? '.')
     const draft = `${to}.${crypto.randomUUID()}.tmp`
@@ -34,8 +34,7 @@ export const verb = defineVerb({
         }),
       )
       onTarget(to, () => renameSync(draft, to))
-      if (flags.json) terminal.printJson({ path, to, bytes })
-      else terminal.print(`${printable(to)}: ${bytes} bytes`)
+      answer({ path, to, bytes }, `${printable(to)}: ${bytes} bytes`)
       return EXIT.ok
     } finally {
       if (fd !== undefined) closeSync(fd)

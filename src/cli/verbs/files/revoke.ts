@@ -1,32 +1,30 @@
 import { EXIT, PenError } from '../../../base/error.ts'
-import { resolve } from '../../../base/posix-path.ts'
 import { printable } from '../../../base/printable.ts'
 import { editFileGrants } from '../../../config/grants/file-grants.ts'
-import { findProject } from '../../../config/project.ts'
+import type { Project } from '../../../config/project.ts'
 import { absolute } from '../../../policy/files/path.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
+import { fromCwd } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'revoke',
   summary: 'Remove a grant; running transfers stop at once',
   details: 'Exit code 1 if there was no such grant.',
-  flags: { all: { kind: 'boolean', about: 'remove all grants of this project' }, ...jsonFlag },
+  flags: { all: { kind: 'boolean', about: 'remove all grants of this project' } },
   positionals: {
     path: { arity: 'optional', about: 'the path, as given to pen grant or as shown by pen grants' },
   },
-  examples: [
-    { line: 'pen revoke ~/reports', does: 'remove one grant' },
-    { line: 'pen revoke --all', does: 'remove all grants' },
-  ],
-  async run({ flags, positionals, terminal }) {
+  examples: {
+    'pen revoke ~/reports': 'remove one grant',
+    'pen revoke --all': 'remove all grants',
+  },
+  async run({ flags, positionals, project, answer }) {
     const { path } = positionals
     if ((path === undefined) !== flags.all)
       throw new PenError('USAGE', {
         what: flags.all ? '--all takes no path' : 'no path given',
         hint: 'pen revoke PATH, or pen revoke --all',
       })
-    const project = findProject()
     const named = path === undefined ? undefined : spellings(path, project)
     const revoked: string[] = []
     await editFileGrants(
@@ -38,20 +36,19 @@ export const verb = defineVerb({
       },
       flags.all ? 'discard' : 'refuse',
     )
-    if (flags.json) terminal.printJson({ revoked, project: project.world.workspace })
-    else
-      terminal.print(
-        revoked.length === 0
-          ? 'nothing to revoke'
-          : `revoked: ${revoked.map(one => printable(one)).join(', ')}`,
-      )
+    answer(
+      { revoked, project: project.world.workspace },
+      revoked.length === 0
+        ? 'nothing to revoke'
+        : `revoked: ${revoked.map(one => printable(one)).join(', ')}`,
+    )
     return revoked.length === 0 ? EXIT.failed : EXIT.ok
   },
 })
 
 /** The path itself and its target, because a granted path may be missing or a link now. */
-function spellings(path: string, { cwd, world }: ReturnType<typeof findProject>): ReadonlySet<string> {
-  const made = absolute(path.startsWith('/') || path.startsWith('~') ? path : resolve(cwd, path), world)
+function spellings(path: string, project: Project): ReadonlySet<string> {
+  const made = absolute(fromCwd(path, project), project.world)
   if (!made.ok) throw new PenError('PATH_REFUSED', { what: `${path}: ${made.why}`, at: path })
-  return new Set([made.value, world.locate(made.value).real])
+  return new Set([made.value, project.world.locate(made.value).real])
 }

@@ -1,26 +1,21 @@
-import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { hostPath, withBroker } from '../../frame/broker-connection.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'files stat',
   summary: 'Inside a sandbox: show kind, size and time of a granted file',
   insideSandbox: 'allow',
-  flags: jsonFlag,
   positionals: { path: { arity: 'one', about: 'a path on the host' } },
-  examples: [
-    { line: 'pen files stat /home/you/notes/todo.txt', does: 'show whether it exists, and its size' },
-  ],
-  async run({ flags, positionals, env, terminal }) {
+  examples: {
+    'pen files stat /home/you/notes/todo.txt': 'show whether it exists, and its size',
+  },
+  async run({ positionals, env, answer }) {
     const path = hostPath(positionals.path)
     const facts = await withBroker(env, path, client => client.stat(path))
-    if (flags.json) terminal.printJson({ path, ...facts })
-    else
-      terminal.print(
-        `${printable(path)}: ${facts.kind}, ${facts.size} bytes, ${facts.writable ? 'read and write' : 'read only'}, changed ${new Date(facts.modified).toISOString()}`,
-      )
-    return EXIT.ok
+    answer(
+      { path, ...facts },
+      `${printable(path)}: ${facts.kind}, ${facts.size} bytes, ${facts.writable ? 'read and write' : 'read only'}, changed ${new Date(facts.modified).toISOString()}`,
+    )
   },
 })

@@ -1,6 +1,4 @@
-import { EXIT } from '../../../base/error.ts'
 import { heldCommits } from '../../../repository/pending.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { ownRepositories } from './status.ts'
 
@@ -9,22 +7,20 @@ export const verb = defineVerb({
   summary: 'Show commits that wait for your consent',
   details:
     'A commit that brings a submodule or a protected path waits, because programs of the host would enter or run it. Lists such commits and the paths that they change.',
-  flags: jsonFlag,
-  examples: [
-    { line: 'pen git log', does: 'show the commits and their paths' },
-    { line: 'pen git import --accept', does: 'then take them over' },
-  ],
-  async run({ flags, env, terminal }) {
+  examples: {
+    'pen git log': 'show the commits and their paths',
+    'pen git import --accept': 'then take them over',
+  },
+  async run({ env, answer }) {
     const [first] = await ownRepositories(env)
     const held = first === undefined ? [] : await heldCommits(first)
-    if (flags.json) terminal.printJson({ version: 1, held })
-    else if (held.length === 0) terminal.print('nothing waits for your consent')
-    for (const { ref, commits, paths } of flags.json ? [] : held) {
-      terminal.print(`${ref}:`)
-      for (const line of commits) terminal.print(`  ${line}`)
-      terminal.print('  changed paths:')
-      for (const path of paths) terminal.print(`    ${path}`)
-    }
-    return EXIT.ok
+    const lines = held.flatMap(({ ref, commits, paths }) => [
+      `${ref}:`,
+      ...commits.map(commit => `  ${commit}`),
+      '  changed paths:',
+      ...paths.map(path => `    ${path}`),
+    ])
+    answer({ version: 1, held }, lines.length === 0 ? 'nothing waits for your consent' : lines)
+    return undefined
   },
 })

@@ -1,9 +1,7 @@
-import { EXIT } from '../../../base/error.ts'
 import { ownDirectories, pendingIn } from '../../../repository/pending.ts'
 import type { SyncAllOptions } from '../../../repository/sync-all.ts'
 import { prepare } from '../../../run/prepare.ts'
 import { repositoryOptions } from '../../../run/repository-options.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -11,19 +9,18 @@ export const verb = defineVerb({
   summary: 'Show what git has only in the sandbox',
   details:
     'A sandbox has a git directory of its own. Lists refs that are not on the host yet, refs that were deleted inside, and an unfinished rebase, merge, pick or bisect.',
-  flags: jsonFlag,
-  examples: [
-    { line: 'pen git status', does: 'show what is not on the host yet' },
-    { line: 'pen git status --json', does: 'print JSON' },
-  ],
-  async run({ flags, env, terminal }) {
+  examples: {
+    'pen git status': 'show what is not on the host yet',
+    'pen git status --json': 'print JSON',
+  },
+  async run({ env, answer }) {
     const pending = (await Promise.all((await ownRepositories(env)).map(pendingIn))).flat()
-    if (flags.json) terminal.printJson({ version: 1, pending })
-    else if (pending.length === 0) terminal.print('nothing: everything is on the host')
-    else
-      for (const { name, what, commit } of pending)
-        terminal.print(`${name}: ${what}${commit === undefined ? '' : ` (${commit.slice(0, 10)})`}`)
-    return EXIT.ok
+    const lines = pending.map(
+      ({ name, what, commit }) =>
+        `${name}: ${what}${commit === undefined ? '' : ` (${commit.slice(0, 10)})`}`,
+    )
+    answer({ version: 1, pending }, lines.length === 0 ? 'nothing: everything is on the host' : lines)
+    return undefined
   },
 })
 

@@ -1,14 +1,8 @@
-import { EXIT, PenError } from '../../../base/error.ts'
+import { PenError } from '../../../base/error.ts'
 import { nearest } from '../../../base/nearest.ts'
 import { ownProgram } from '../../../base/own-program.ts'
-import { SHELLS } from '../../completion/values.ts'
+import { SCRIPTS, SHELLS } from '../../completion/scripts.ts'
 import { defineVerb } from '../../frame/verb.ts'
-
-const SCRIPTS = {
-  bash: () => import('../../completion/bash.ts'),
-  zsh: () => import('../../completion/zsh.ts'),
-  fish: () => import('../../completion/fish.ts'),
-} as const satisfies Record<(typeof SHELLS)[number], () => Promise<{ script: (program: string) => string }>>
 
 export const verb = defineVerb({
   name: 'completion',
@@ -17,34 +11,26 @@ export const verb = defineVerb({
     "The script calls this pen binary by its path. It only reads. In bash, a command after -- uses that command's own completion if bash-completion is loaded.",
   flags: {},
   positionals: { shell: { arity: 'one', about: SHELLS.join(', ') } },
-  examples: [
-    { line: 'pen completion bash', does: 'in ~/.bashrc: source <(pen completion bash)' },
-    { line: 'pen completion zsh', does: 'in ~/.zshrc, after compinit: source <(pen completion zsh)' },
-    { line: 'pen completion fish', does: 'save it as ~/.config/fish/completions/pen.fish' },
-  ],
+  json: false,
+  examples: {
+    'pen completion bash': 'in ~/.bashrc: source <(pen completion bash)',
+    'pen completion zsh': 'in ~/.zshrc, after compinit: source <(pen completion zsh)',
+    'pen completion fish': 'save it as ~/.config/fish/completions/pen.fish',
+  },
   insideSandbox: 'allow',
   async run({ positionals, terminal }) {
-    const shell = SHELLS.find(name => name === positionals.shell)
-    if (shell === undefined) {
-      const meant = nearest(positionals.shell, SHELLS)
+    const { shell } = positionals
+    const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined
+    if (script === undefined) {
+      const meant = nearest(shell, SHELLS)
       throw new PenError('USAGE', {
-        what: `unknown shell "${positionals.shell}"`,
+        what: `unknown shell "${shell}"`,
         hint:
           meant === undefined
             ? `choose one of ${SHELLS.join(', ')}`
             : `did you mean pen completion ${meant}?`,
       })
     }
-    const { script } = await SCRIPTS[shell]()
-    terminal.print(script(ownProgram().map(quote[shell]).join(' ')))
-    return EXIT.ok
+    terminal.print(script(ownProgram()))
   },
 })
-
-const posix = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
-/** Quotes the path of pen as one word. */
-const quote = {
-  bash: posix,
-  zsh: posix,
-  fish: (word: string): string => `'${word.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`,
-} as const

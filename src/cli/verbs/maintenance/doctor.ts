@@ -1,10 +1,9 @@
 import { version } from '../../../../package.json'
 import { EXIT } from '../../../base/error.ts'
-import { kernelRelease } from '../../../base/kernel/kernel-release.ts'
+import { kernelRelease } from '../../../base/kernel/kernel-facts.ts'
 import { printable } from '../../../base/printable.ts'
 import { examine } from '../../../doctor/examine.ts'
 import type { Finding, Status } from '../../../doctor/finding.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import type { Colour, Paint } from '../../render/colour.ts'
 
@@ -16,16 +15,15 @@ export const verb = defineVerb({
   summary: 'Check this machine for what pen needs',
   details:
     'Each line is ok, weak (pen run works with reduced protection) or fails (pen run does not work), with the reason and the fix for this distribution. Temporary files are removed. Exit code 0 if pen run works here, 1 if not.',
-  flags: defineFlags({
-    ...jsonFlag,
+  flags: {
     strict: { kind: 'boolean', about: 'exit with 1 if anything is weak, too' },
-  }),
-  examples: [
-    { line: 'pen doctor', does: 'check this machine and the current project' },
-    { line: 'pen doctor --strict', does: 'fail if any protection is weaker' },
-    { line: 'pen doctor --json', does: 'print JSON' },
-  ],
-  async run({ flags, env, terminal }) {
+  },
+  examples: {
+    'pen doctor': 'check this machine and the current project',
+    'pen doctor --strict': 'fail if any protection is weaker',
+    'pen doctor --json': 'print JSON',
+  },
+  async run({ flags, env, terminal, answer }) {
     const began = performance.now()
     const { distribution, findings } = await examine({
       env,
@@ -35,8 +33,8 @@ export const verb = defineVerb({
     })
     const works = findings.every(({ status }) => status !== 'fails')
     const good = works && !(flags.strict && findings.some(({ status }) => status === 'weak'))
-    if (flags.json)
-      terminal.printJson({
+    answer(
+      {
         version: 1,
         pen: version,
         system: { id: distribution.id, name: distribution.name, kernel: kernelRelease() },
@@ -49,8 +47,9 @@ export const verb = defineVerb({
           why,
           fix,
         })),
-      })
-    else terminal.print(doctorText(findings, works, terminal.paint))
+      },
+      doctorText(findings, works, terminal.paint),
+    )
     return good ? EXIT.ok : EXIT.failed
   },
 })

@@ -1,33 +1,23 @@
-import { isatty } from 'node:tty'
-import { EXIT, PenError } from '../../../base/error.ts'
+import { PenError } from '../../../base/error.ts'
 import { windowSize } from '../../../terminal/host-terminal.ts'
+import { isTerminal } from '../../../terminal/termios.ts'
 import { findVerb, groupMembers } from '../../frame/find-verb.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
-import {
-  fullOverview,
-  groupOverview,
-  overview,
-  USUAL_WIDTH,
-  usageLine,
-  verbHelp,
-} from '../../frame/help-text.ts'
+import { fullOverview, groupOverview, overview, usageLine, verbHelp } from '../../frame/help-text.ts'
 import { type CliContext, defineVerb, type Verb, type VerbTable } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'help',
   summary: 'Show the common verbs, all verbs, or how to use one',
-  flags: jsonFlag,
   positionals: { verb: { arity: 'many', about: 'the verb, or all' } },
-  examples: [
-    { line: 'pen help', does: 'list the common verbs' },
-    { line: 'pen help all', does: 'list every verb' },
-    { line: 'pen help run', does: 'the same as pen run --help' },
-    { line: 'pen help --json', does: 'print every verb with its flags as JSON' },
-  ],
+  examples: {
+    'pen help': 'list the common verbs',
+    'pen help all': 'list every verb',
+    'pen help run': 'the same as pen run --help',
+    'pen help --json': 'print every verb with its flags as JSON',
+  },
   insideSandbox: 'allow',
-  async run({ flags, positionals, ...context }) {
-    await showHelp(positionals.verb, flags.json, context)
-    return EXIT.ok
+  async run({ flags, positionals, env, terminal, verbs, groups }) {
+    await showHelp(positionals.verb, flags.json, { env, terminal, verbs, groups })
   },
 })
 
@@ -37,6 +27,7 @@ export async function showHelp(
   json: boolean,
   { env, terminal, verbs, groups }: CliContext,
 ): Promise<void> {
+  const page = { paint: terminal.paint, width: helpWidth(env) }
   const isAll = words.length === 1 && words[0] === 'all'
   const found = words.length === 0 || isAll ? undefined : await findVerb(words, verbs)
   if (found?.is === 'verb') {
@@ -46,14 +37,13 @@ export async function showHelp(
         hint: `pen help ${found.verb.name}`,
       })
     if (json) terminal.printJson(describe(found.verb))
-    else terminal.print(verbHelp(found.verb, terminal.paint, helpWidth(env)))
+    else terminal.print(verbHelp(found.verb, page))
     return
   }
-  const width = helpWidth(env)
   if (found !== undefined) {
     const members = await loadVerbs(groupMembers(found.name, verbs), verbs)
     if (json) terminal.printJson({ verbs: members.map(describe) })
-    else terminal.print(groupOverview(found.name, members, terminal.paint, width))
+    else terminal.print(groupOverview(found.name, members, page))
     return
   }
   if (json) {
@@ -65,14 +55,16 @@ export async function showHelp(
     verbs: await loadVerbs(isAll ? Object.keys(group.verbs) : group.common, verbs),
   }))
   const show = isAll ? fullOverview : overview
-  terminal.print(show(await Promise.all(shown), terminal.paint, width))
+  terminal.print(show(await Promise.all(shown), page))
 }
 
 /** Longer lines are hard to read. */
 const WIDEST = 100
+/** If the width of the terminal is unknown. */
+const USUAL_WIDTH = 80
 
 function helpWidth(env: CliContext['env']): number {
-  const known = isatty(1) ? windowSize(1).cols : Number(env['COLUMNS'])
+  const known = isTerminal(1) ? windowSize(1).cols : Number(env['COLUMNS'])
   return known >= 1 ? Math.min(known, WIDEST) : USUAL_WIDTH
 }
 
@@ -82,16 +74,6 @@ async function loadVerbs(names: readonly string[], table: VerbTable): Promise<Ve
 }
 
 function describe(verb: Verb) {
-  const { name, summary, details, flags, positionals, command, examples, insideSandbox = 'refuse' } = verb
-  return {
-    name,
-    summary,
-    details,
-    usage: usageLine(verb),
-    flags,
-    positionals,
-    command,
-    examples,
-    insideSandbox,
-  }
+  const { start: _, ...described } = verb
+  return { insideSandbox: 'refuse', ...described, usage: usageLine(verb) }
 }

@@ -2,7 +2,6 @@ import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { uninstall } from '../../../lifecycle/uninstall.ts'
 import { confirmRemoval } from '../../frame/ask.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { withProgress } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -11,18 +10,17 @@ export const verb = defineVerb({
   summary: "Stop all your sandboxes and remove pen's files",
   details:
     'Removes sandboxes with their config, audit, log and volumes; leftover containers and cgroups; images that pen built; ~/.pen. Projects and their .pen/ are not touched. pen lists what you must remove yourself, such as the program. Refuses while a pen run is active.',
-  flags: defineFlags({
-    ...jsonFlag,
+  flags: {
     'dry-run': { kind: 'boolean', about: 'show what would be removed, without removing it' },
     'keep-config': { kind: 'boolean', about: 'keep the live config of every project' },
     yes: { kind: 'boolean', about: 'do not ask for confirmation' },
-  }),
-  examples: [
-    { line: 'pen uninstall --dry-run', does: 'show what would be removed, and what stays' },
-    { line: 'pen uninstall', does: 'ask, then remove everything' },
-    { line: 'pen uninstall --keep-config --yes', does: 'reset pen, but keep the configs' },
-  ],
-  async run({ flags, terminal }) {
+  },
+  examples: {
+    'pen uninstall --dry-run': 'show what would be removed, and what stays',
+    'pen uninstall': 'ask, then remove everything',
+    'pen uninstall --keep-config --yes': 'reset pen, but keep the configs',
+  },
+  async run({ flags, terminal, answer }) {
     const keepConfig = flags['keep-config']
     const remove = !flags['dry-run']
     if (remove && !flags.yes) {
@@ -33,14 +31,16 @@ export const verb = defineVerb({
     const done = await withProgress('stopping sandboxes', terminal, () => uninstall({ remove, keepConfig }))
     const left = done.left.map(({ message, at, hint }) => ({ what: message, at: String(at), hint }))
     const stays = whatStays(keepConfig)
-    if (flags.json) terminal.printJson({ version: 1, removed: remove, things: done.removed, left, stays })
-    else {
-      const say = (line: string): void => terminal.print(printable(line, 4096))
-      if (done.removed.length + left.length === 0) say('nothing to remove')
-      for (const { kind, name } of done.removed) say(`${remove ? 'removed' : 'would remove'} ${kind} ${name}`)
-      for (const { what, at, hint } of left) say(`left ${at}: ${what}; fix: ${hint}`)
-      for (const line of stays) say(`stays: ${line}`)
-    }
+    const lines = [
+      ...(done.removed.length + left.length === 0 ? ['nothing to remove'] : []),
+      ...done.removed.map(({ kind, name }) => `${remove ? 'removed' : 'would remove'} ${kind} ${name}`),
+      ...left.map(({ what, at, hint }) => `left ${at}: ${what}; fix: ${hint}`),
+      ...stays.map(line => `stays: ${line}`),
+    ]
+    answer(
+      { version: 1, removed: remove, things: done.removed, left, stays },
+      lines.map(line => printable(line, 4096)),
+    )
     return left.length === 0 ? EXIT.ok : EXIT.failed
   },
 })

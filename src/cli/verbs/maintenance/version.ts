@@ -1,6 +1,4 @@
 import { version } from '../../../../package.json'
-import { EXIT } from '../../../base/error.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 /** Defined by the build; absent when pen runs from its sources. */
@@ -9,18 +7,15 @@ declare const PEN_REVISION: string | undefined
 export const verb = defineVerb({
   name: 'version',
   summary: 'Print the version of pen',
-  flags: jsonFlag,
-  examples: [
-    { line: 'pen version', does: 'the same as pen --version' },
-    { line: 'pen version --json', does: 'also print the revision, runtime and platform' },
-  ],
+  examples: {
+    'pen version': 'the same as pen --version',
+    'pen version --json': 'also print the revision, runtime and platform',
+  },
   insideSandbox: 'allow',
-  async run({ flags, terminal }) {
-    if (flags.json) {
-      const runtime = process.versions.bun ? `bun ${process.versions.bun}` : `node ${process.versions.node}`
-      const revision = typeof PEN_REVISION === 'undefined' ? null : PEN_REVISION
-      terminal.printJson({ version, revision, runtime, platform: process.platform, arch: process.arch })
-    } else terminal.print(`pen ${version}`)
-    return EXIT.ok
+  async run({ answer }) {
+    const runtime = process.versions.bun ? `bun ${process.versions.bun}` : `node ${process.versions.node}`
+    const revision = typeof PEN_REVISION === 'undefined' ? null : PEN_REVISION
+    const { platform, arch } = process
+    answer({ version, revision, runtime, platform, arch }, `pen ${version}`)
   },
 })

@@ -1,13 +1,6 @@
-import { auditDirectory } from '../../../audit/directory.ts'
-import { editAndWait } from '../../../audit/edit-and-wait.ts'
-import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
-import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
-import { findProject } from '../../../config/project.ts'
 import { printRule } from '../../../policy/network/net-rule.ts'
-import { denyRules } from '../../frame/endpoints.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
-import { grantTemporarily, lifeFlags } from '../../frame/grant-flags.ts'
+import { lifeFlags, parseRules, writeRules } from '../../frame/network-rules.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -15,35 +8,22 @@ export const verb = defineVerb({
   summary: 'Deny a host, even if another rule allows it',
   details:
     'Adds a rule to the live config. With --once, --for or --session it is temporary. Running sandboxes apply it within a second and close open connections to the host.',
-  flags: { ...lifeFlags, ...jsonFlag },
+  flags: lifeFlags,
   positionals: {
     target: { arity: 'many', about: 'host, host:port, *.host, ip or ip:port; without a port, all ports' },
   },
-  examples: [
-    { line: 'pen deny telemetry.example.com', does: 'deny all ports' },
-    { line: 'pen deny cdn.example.com:443 --once', does: 'deny the waiting connection, or the next one' },
-  ],
-  async run({ flags, positionals, terminal }) {
-    const rules = await denyRules(positionals.target)
-    const project = findProject()
+  examples: {
+    'pen deny telemetry.example.com': 'deny all ports',
+    'pen deny cdn.example.com:443 --once': 'deny the waiting connection, or the next one',
+  },
+  async run({ flags, positionals, project, answer }) {
+    const rules = await parseRules('deny', positionals.target)
+    const life = await writeRules(project, 'deny', rules, flags)
     const denied = rules.map(printRule)
-    const life = await editAndWait(auditDirectory(project.stateDir), async () => {
-      const granted = await grantTemporarily(project, flags, { effect: 'deny', by: 'pen deny', rules })
-      if (granted === undefined)
-        await editLiveConfig(project, config =>
-          editNetworkList(config, 'deny', list => {
-            const added = denied.filter(text => !list.includes(text))
-            return added.length === 0 ? list : [...list, ...added]
-          }),
-        )
-      return granted
-    })
     const { workspace } = project.world
-    if (flags.json) terminal.printJson({ denied, project: workspace, ...(life !== undefined && { life }) })
-    else
-      terminal.print(
-        `denied for ${printable(workspace)}: ${denied.join(', ')}${life === undefined ? '' : `, ${life}`}`,
-      )
-    return EXIT.ok
+    answer(
+      { denied, project: workspace, ...(life !== undefined && { life }) },
+      `denied for ${printable(workspace)}: ${denied.join(', ')}${life === undefined ? '' : `, ${life}`}`,
+    )
   },
 })

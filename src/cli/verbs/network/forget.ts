@@ -3,12 +3,10 @@ import { editAndWait } from '../../../audit/edit-and-wait.ts'
 import { EXIT } from '../../../base/error.ts'
 import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
 import { removeGrants } from '../../../config/grants/network-grants.ts'
-import { findProject } from '../../../config/project.ts'
 import { parseAllowRule, parseDenyRule } from '../../../policy/network/endpoint.ts'
 import { printRule } from '../../../policy/network/net-rule.ts'
 import { everySuffixIsPublic } from '../../../policy/network/net-target.ts'
-import { denyRules } from '../../frame/endpoints.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
+import { parseRules } from '../../frame/network-rules.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -16,15 +14,13 @@ export const verb = defineVerb({
   summary: 'Remove a rule made by pen allow or pen deny',
   details:
     'Removes the entry from the live config in any spelling, and temporary rules for the host. Exit code 1 if there was none.',
-  flags: jsonFlag,
   positionals: { target: { arity: 'many', about: 'the host, as given to pen allow or pen deny' } },
-  examples: [
-    { line: 'pen forget registry.example.com:443', does: 'remove the rules that allow or deny this host' },
-  ],
-  async run({ flags, positionals, terminal }) {
+  examples: {
+    'pen forget registry.example.com:443': 'remove the rules that allow or deny this host',
+  },
+  async run({ positionals, project, answer }) {
     const spelled = new Set(positionals.target.flatMap(text => [text, `${text}:443`]))
-    for (const rule of await denyRules(positionals.target)) spelled.add(printRule(rule))
-    const project = findProject()
+    for (const rule of await parseRules('deny', positionals.target)) spelled.add(printRule(rule))
     const forgotten: string[] = []
     const forget = async (): Promise<void> => {
       await editLiveConfig(project, config =>
@@ -44,8 +40,10 @@ export const verb = defineVerb({
       forgotten.push(...grants.map(({ rule }) => printRule(rule)))
     }
     await editAndWait(auditDirectory(project.stateDir), forget)
-    if (flags.json) terminal.printJson({ forgotten, project: project.world.workspace })
-    else terminal.print(forgotten.length === 0 ? 'no such rule' : `removed: ${forgotten.join(', ')}`)
+    answer(
+      { forgotten, project: project.world.workspace },
+      forgotten.length === 0 ? 'no such rule' : `removed: ${forgotten.join(', ')}`,
+    )
     return forgotten.length === 0 ? EXIT.failed : EXIT.ok
   },
 })

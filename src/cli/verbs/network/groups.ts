@@ -1,11 +1,10 @@
-import { EXIT, showPlace } from '../../../base/error.ts'
+import { showPlace } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import type { ResolvedGroup } from '../../../config/groups.ts'
 import { resolveGroup } from '../../../config/groups.ts'
 import { findProject } from '../../../config/project.ts'
 import { GROUPS, type Group } from '../../../policy/network/groups.ts'
 import { printRule } from '../../../policy/network/net-rule.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -13,33 +12,29 @@ export const verb = defineVerb({
   summary: 'List host groups, or show the hosts of one group',
   details:
     "Package manager groups follow that tool's user and system config, never project files. Use --group or network.groups.",
-  flags: jsonFlag,
   positionals: { name: { arity: 'optional', about: 'the group to show' } },
-  examples: [
-    { line: 'pen groups', does: 'list all groups with version and purpose' },
-    { line: 'pen groups github', does: 'list the hosts of one group, each with its reason' },
-    { line: 'pen run --group github -- git fetch', does: 'allow a group for one run' },
-  ],
-  async run({ flags, positionals: { name }, terminal }) {
+  examples: {
+    'pen groups': 'list all groups with version and purpose',
+    'pen groups github': 'list the hosts of one group, each with its reason',
+    'pen run --group github -- git fetch': 'allow a group for one run',
+  },
+  async run({ positionals: { name }, answer }) {
     if (name === undefined) {
       const groups = Object.entries(GROUPS).map(([id, group]) => ({ name: id, ...summary(group) }))
-      if (flags.json) terminal.printJson({ version: 1, groups })
-      else
-        terminal.print(groups.map(row => `${row.name.padEnd(11)} v${row.version}  ${row.reason}`).join('\n'))
-      return EXIT.ok
+      const lines = groups.map(row => `${row.name.padEnd(11)} v${row.version}  ${row.reason}`)
+      answer({ version: 1, groups }, lines)
+      return
     }
     const { home, state, workspace } = findProject().world
     const resolved = await resolveGroup(name, { home, writable: [workspace], cacheDir: `${state}/cache` })
     const group = summary(GROUPS[name as keyof typeof GROUPS])
     const hosts = rows(resolved)
-    if (flags.json) terminal.printJson({ version: 1, group: { name, ...group, hosts } })
-    else
-      terminal.print(
-        [`${name} v${group.version}: ${group.reason}`, ...hosts.map(hostLine)]
-          .map(line => printable(line, 4096))
-          .join('\n'),
-      )
-    return EXIT.ok
+    answer(
+      { version: 1, group: { name, ...group, hosts } },
+      [`${name} v${group.version}: ${group.reason}`, ...hosts.map(hostLine)].map(line =>
+        printable(line, 4096),
+      ),
+    )
   },
 })
 

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Audit, openAudit } from '../../../audit/append.ts'
+import { Audit } from '../../../audit/append.ts'
 import type { AuditEventInput } from '../../../audit/event.ts'
 import { type Captured, capture } from '../../../base/spawn.ts'
 import { sandboxId } from '../../../config/project.ts'
@@ -78,7 +78,7 @@ const EVENTS: readonly AuditEventInput[] = [
 ]
 
 function logged(events = EVENTS): Audit {
-  const audit = openAudit(dir, { sandbox: 's' })
+  const audit = new Audit(dir, { sandbox: 's' })
   for (const event of events) audit.record(event)
   return audit
 }

@@ -2,11 +2,11 @@ import { auditDirectory } from '../../../audit/directory.ts'
 import { followAudit } from '../../../audit/follow.ts'
 import type { AuditRecord } from '../../../audit/read.ts'
 import { listSegments, readAudit } from '../../../audit/read.ts'
-import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
+import { PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
 import type { Millis } from '../../../base/quantity.ts'
-import { findProject } from '../../../config/project.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import type { Project } from '../../../config/project.ts'
+import { defineFlags } from '../../frame/flag-spec.ts'
 import { showSuggestion } from '../../frame/suggestion.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -27,25 +27,23 @@ export const verb = defineVerb({
   flags: {
     ...logFlags,
     suggest: { kind: 'boolean', about: 'show the smallest change that allows what was refused' },
-    ...jsonFlag,
   },
-  examples: [
-    { line: 'pen logs', does: 'show refusals and errors of all stored runs' },
-    { line: 'pen logs --since 1h --all', does: 'show all events of the last hour' },
-    { line: 'pen logs --follow', does: 'also print new events' },
-    {
-      line: 'pen logs --suggest --since 1h',
-      does: 'show which hosts to allow; changes nothing',
-    },
-    { line: 'pen logs --json --all', does: 'print the audit records' },
-  ],
-  async run({ flags, terminal }) {
-    if (flags.suggest) return await showSuggestion(flags, terminal)
-    return await showLogs({ ...flags, terminal, isOfInterest: () => true })
+  examples: {
+    'pen logs': 'show refusals and errors of all stored runs',
+    'pen logs --since 1h --all': 'show all events of the last hour',
+    'pen logs --follow': 'also print new events',
+    'pen logs --suggest --since 1h': 'show which hosts to allow; changes nothing',
+    'pen logs --json --all': 'print the audit records',
+  },
+  async run({ flags, terminal, project }) {
+    requireRun(project, flags.run)
+    if (flags.suggest) await showSuggestion(project, flags, terminal)
+    else await showLogs({ ...flags, project, terminal, isOfInterest: () => true })
   },
 })
 
-export interface LogRequest {
+interface LogRequest {
+  readonly project: Project
   readonly all: boolean
   readonly json: boolean
   readonly since: Millis | undefined
@@ -55,17 +53,18 @@ export interface LogRequest {
   readonly isOfInterest: (record: AuditRecord) => boolean
 }
 
-export async function showLogs(request: LogRequest): Promise<ExitCode> {
-  const { all, since, run, follow, terminal, isOfInterest } = request
-  const dir = auditDirectory(findProject().stateDir)
-  const names = listSegments(dir)
-  if (run !== undefined && !names.some(name => name.run === run))
-    throw new PenError('USAGE', {
-      what: `no run ${run} in this project's audit`,
-      at: '--run',
-      hint: 'pen logs --all',
-    })
+export function requireRun({ stateDir }: Project, run: string | undefined): void {
+  if (run === undefined || listSegments(auditDirectory(stateDir)).some(segment => segment.run === run)) return
+  throw new PenError('USAGE', {
+    what: `no run ${run} in this project's audit`,
+    at: '--run',
+    hint: 'pen logs --all',
+  })
+}
 
+export async function showLogs(request: LogRequest): Promise<void> {
+  const { project, all, since, run, follow, terminal, isOfInterest } = request
+  const dir = auditDirectory(project.stateDir)
   const from = since === undefined ? '' : new Date(Date.now() - since).toISOString()
   let damaged = 0
   let background = 0
@@ -84,14 +83,14 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
   const show = printer(request)
   if (follow) {
     for await (const batch of followAudit(dir, options)) for (const record of batch) show(record)
-    return EXIT.ok
+    return
   }
   let shown = 0
   for (const record of readAudit(dir, options)) {
     show(record)
     shown++
   }
-  if (names.length === 0) terminal.note('nothing is logged: no sandbox has run in this project')
+  if (listSegments(dir).length === 0) terminal.note('nothing is logged: no sandbox has run in this project')
   else if (shown === 0)
     terminal.note(all ? 'no events' : 'nothing was refused and nothing failed; see all events with --all')
   if (background > 0)
@@ -100,7 +99,6 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
     )
   if (damaged > 0)
     terminal.note(`skipped ${damaged} damaged ${damaged === 1 ? 'line' : 'lines'} in ${printable(dir)}`)
-  return EXIT.ok
 }
 
 const isTrouble = ({ verdict }: AuditRecord): boolean =>

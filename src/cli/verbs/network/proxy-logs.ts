@@ -1,8 +1,7 @@
-import { isatty } from 'node:tty'
 import type { AuditRecord } from '../../../audit/read.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
+import { isTerminal } from '../../../terminal/termios.ts'
 import { defineVerb } from '../../frame/verb.ts'
-import { logFlags, showLogs } from './logs.ts'
+import { logFlags, requireRun, showLogs } from './logs.ts'
 
 export const verb = defineVerb({
   name: 'proxy logs',
@@ -12,19 +11,16 @@ export const verb = defineVerb({
   flags: {
     ...logFlags,
     once: { kind: 'boolean', about: 'print once, even on a terminal' },
-    ...jsonFlag,
   },
-  examples: [
-    { line: 'pen proxy logs', does: 'show refused and failed connections, then new ones' },
-    {
-      line: 'pen proxy logs --all --since 10m',
-      does: 'show all connections of the last ten minutes, then new ones',
-    },
-    { line: 'pen proxy logs --once --json', does: 'print the audit records once' },
-  ],
-  async run({ flags, terminal }) {
-    const follow = !flags.once && (flags.follow || isatty(1))
-    return await showLogs({ ...flags, follow, terminal, isOfInterest: isOfNetwork })
+  examples: {
+    'pen proxy logs': 'show refused and failed connections, then new ones',
+    'pen proxy logs --all --since 10m': 'show all connections of the last ten minutes, then new ones',
+    'pen proxy logs --once --json': 'print the audit records once',
+  },
+  async run({ flags, terminal, project }) {
+    const follow = !flags.once && (flags.follow || isTerminal(1))
+    requireRun(project, flags.run)
+    await showLogs({ ...flags, project, follow, terminal, isOfInterest: isOfNetwork })
   },
 })
 

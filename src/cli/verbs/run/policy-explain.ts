@@ -2,14 +2,14 @@ import { EXIT, PenError } from '../../../base/error.ts'
 import { basename, dirname } from '../../../base/posix-path.ts'
 import { printable } from '../../../base/printable.ts'
 import { type Loaded, loadPolicy, ownPolicy } from '../../../config/load.ts'
-import { findProject, type Project } from '../../../config/project.ts'
+import type { Project } from '../../../config/project.ts'
 import { type Explanation, explainConnection, explainFile, explanationText } from '../../../policy/explain.ts'
 import type { FileAccess } from '../../../policy/files/decide-file.ts'
 import { absolute, type HostPath, isWithin } from '../../../policy/files/path.ts'
 import type { Policy } from '../../../policy/policy.ts'
 import { systemEntries } from '../../../survey/survey.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
-import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
+import { defineFlags } from '../../frame/flag-spec.ts'
+import { loadOptions, policyFlags } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 /** Here `--read` and `--write` choose the question. In verbs that run something they grant access. */
@@ -25,24 +25,21 @@ export const verb = defineVerb({
   summary: 'Show which rule allows or denies a host or a file',
   details:
     'A subject is a file if it starts with "/", "./", "../" or "~", is a name such as .env, or comes with --read or --write. Anything else is a host or an address with a port (default 443). Exit code 0 means allowed, 1 denied.',
-  flags: { ...otherFlags, ...askFlags, ...jsonFlag },
+  flags: { ...otherFlags, ...askFlags },
   positionals: { subject: { arity: 'one', about: 'host:port, ip:port or a path' } },
-  examples: [
-    { line: 'pen policy explain registry.example.com:443', does: 'can the sandbox connect to this host?' },
-    { line: 'pen policy explain ./src/x.ts --write', does: 'can it write this file?' },
-    { line: 'pen policy explain --profile strict ~/.ssh/id_ed25519 --json', does: 'print JSON' },
-  ],
-  async run({ flags, positionals, terminal }) {
+  examples: {
+    'pen policy explain registry.example.com:443': 'can the sandbox connect to this host?',
+    'pen policy explain ./src/x.ts --write': 'can it write this file?',
+    'pen policy explain --profile strict ~/.ssh/id_ed25519 --json': 'print JSON',
+  },
+  async run({ flags, positionals, project, answer }) {
     if (flags.read && flags.write)
       throw new PenError('USAGE', {
         what: '--read and --write cannot be combined',
         hint: 'remove one of them',
       })
-    const project = findProject()
     const loaded = await loadPolicy(project, {
-      flags: flagDocument({ ...flags, read: [], write: [] }, project),
-      allowUserExpansion: flags['allow-user-expansion'],
-      offline: flags.offline,
+      ...loadOptions({ ...flags, read: [], write: [] }, project),
       grants: 'shown',
     })
     const access = flags.write ? 'write' : 'read'
@@ -51,8 +48,7 @@ export const verb = defineVerb({
         ? file(policy, positionals.subject, access, project)
         : connection(policy, positionals.subject)
     const explanation = await explainSystemFile(await nameRestrictingLayer(explain, loaded), access, loaded)
-    if (flags.json) terminal.printJson(explanation)
-    else terminal.print(explanationText(inOneLine(explanation)))
+    answer(explanation, explanationText(inOneLine(explanation)))
     return explanation.verdict === 'allowed' ? EXIT.ok : EXIT.failed
   },
 })
@@ -112,8 +108,15 @@ async function explainSystemFile(
 
 /** Checks both the name and its target, because a rule for the name of a link applies wherever the link points. */
 function file(policy: Policy, text: string, access: FileAccess, project: Project): Explanation {
-  const named = namedPath(text, project)
-  const { locate } = project.world
+  const { home, locate } = project.world
+  // Only the typed part is checked. The current directory can have any name.
+  const typed = absolute(text, { home, workspace: project.cwd })
+  if (!typed.ok)
+    throw new PenError('USAGE', {
+      what: `${text}: ${typed.why}`,
+      ...(typed.fix !== undefined && { hint: typed.fix }),
+    })
+  const named = typed.value
   const ofTarget = explainFile(policy, locate(named).real as HostPath, access)
   const ofName = explainFile(
     policy,
@@ -122,17 +125,6 @@ function file(policy: Policy, text: string, access: FileAccess, project: Project
   )
   const isRefused = ofName.reason === 'denied-by-rule' || ofName.reason === 'protected'
   return named !== '/' && isRefused ? ofName : ofTarget
-}
-
-function namedPath(text: string, project: Project): string {
-  // Only the typed part is checked. The current directory can have any name.
-  const named = absolute(text, { home: project.world.home, workspace: project.cwd })
-  if (!named.ok)
-    throw new PenError('USAGE', {
-      what: `${text}: ${named.why}`,
-      ...(named.fix === undefined ? {} : { hint: named.fix }),
-    })
-  return named.value
 }
 
 function connection(policy: Policy, text: string): Explanation {

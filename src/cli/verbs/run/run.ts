@@ -1,8 +1,8 @@
-import type { Project } from '../../../config/project.ts'
+import { EXIT } from '../../../base/error.ts'
 import { prepare } from '../../../run/prepare.ts'
 import { runSandbox } from '../../../run/run-sandbox.ts'
-import { debugFlag, jsonFlag } from '../../frame/flag-spec.ts'
-import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
+import { debugFlag } from '../../frame/flag-spec.ts'
+import { policyFlags, runOptions } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -12,37 +12,26 @@ export const verb = defineVerb({
     "Without a command, pen opens a shell. The command can read the project and the system's programs, write only the project, and connect only to allowed hosts. Exit codes: the command's own; 124 on timeout; 125 if pen failed; 126 and 127 as in a shell; 128+n after signal n.",
   flags: {
     ...policyFlags,
-    ...jsonFlag,
     ...debugFlag,
     learn: { kind: 'boolean', about: 'at the end, show which hosts the command needed; allows nothing' },
     'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan; run nothing' },
   },
   command: 'optional',
-  examples: [
-    { line: 'pen run -- npm test', does: 'run the tests without access to your other files' },
-    { line: 'pen run', does: 'open a shell' },
-    { line: 'pen run --allow registry.example.com:443 -- npm ci', does: 'allow one host' },
-    {
-      line: 'pen run --profile strict --wall 2m -- ./untrusted',
-      does: 'read the project, write ./output, stop after two minutes',
-    },
-    {
-      line: 'pen run --ask --learn -- npm ci',
-      does: 'ask for each connection, then show what to allow permanently',
-    },
-    { line: 'pen run --limit memory=1GiB --limit pids=64 -- make -j4', does: 'set tighter limits' },
-  ],
-  async run({ flags, command, env, terminal }) {
-    const request = {
-      command,
-      env,
-      allowUserExpansion: flags['allow-user-expansion'],
-      offline: flags.offline,
-      flags: (project: Project) => flagDocument(flags, project),
-    }
+  examples: {
+    'pen run -- npm test': 'run the tests without access to your other files',
+    'pen run': 'open a shell',
+    'pen run --allow registry.example.com:443 -- npm ci': 'allow one host',
+    'pen run --profile strict --wall 2m -- ./untrusted':
+      'read the project, write ./output, stop after two minutes',
+    'pen run --ask --learn -- npm ci': 'ask for each connection, then show what to allow permanently',
+    'pen run --limit memory=1GiB --limit pids=64 -- make -j4': 'set tighter limits',
+  },
+  async run({ flags, command, env, terminal, answer }) {
+    const request = { command, env, ...runOptions(flags) }
     if (flags['dry-run-policy']) {
       const { showPlan } = await import('./plan.ts')
-      return showPlan(await prepare(request), flags.json, terminal)
+      showPlan(await prepare(request), answer)
+      return EXIT.ok
     }
     const code = await runSandbox({ ...request, tell: line => terminal.note(`pen: ${line}`) })
     if (flags.learn) await (await import('../../frame/suggestion.ts')).noteLearned(terminal)

@@ -1,6 +1,5 @@
-import { findProject } from '../../../config/project.ts'
 import { execInside } from '../../frame/exec-inside.ts'
-import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { debugFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -8,8 +7,7 @@ export const verb = defineVerb({
   summary: "Run a command in this project's sandbox",
   details:
     "Starts the sandbox if it is not running. On a terminal the command gets its own terminal; otherwise stdin, stdout and stderr stay separate. It runs in your current directory with the sandbox's variables. No timeout unless you set --timeout (at most exec.ceiling). Exit codes: the command's own; 124 on timeout; 125 if pen failed; 126 and 127 as in a shell; 128+n after signal n.",
-  flags: defineFlags({
-    ...jsonFlag,
+  flags: {
     ...debugFlag,
     interactive: {
       kind: 'boolean',
@@ -20,20 +18,17 @@ export const verb = defineVerb({
     env: { kind: 'list', value: 'NAME[=VALUE]', about: "set a variable, or pass the host's value" },
     cwd: { kind: 'string', value: 'PATH', about: 'working directory' },
     timeout: { kind: 'duration', value: 'TIME', about: 'kill the command and its children after this time' },
-  }),
+  },
   command: 'required',
-  examples: [
-    { line: 'pen exec -- npm test', does: 'run the tests' },
-    { line: 'pen exec -- git log --oneline | head', does: 'in a pipeline' },
-    {
-      line: 'pen exec --cwd packages/api --env CI=1 -- make check',
-      does: 'in another directory, with a variable',
-    },
-    { line: 'pen exec --timeout 90s -- ./flaky', does: 'with a timeout' },
-  ],
-  async run({ flags, command, env, terminal }) {
+  examples: {
+    'pen exec -- npm test': 'run the tests',
+    'pen exec -- git log --oneline | head': 'in a pipeline',
+    'pen exec --cwd packages/api --env CI=1 -- make check': 'in another directory, with a variable',
+    'pen exec --timeout 90s -- ./flaky': 'with a timeout',
+  },
+  async run({ flags, command, env, terminal, project }) {
     return await execInside({
-      project: findProject(),
+      project,
       command,
       env,
       terminal,

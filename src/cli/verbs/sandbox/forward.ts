@@ -1,11 +1,10 @@
-import { EXIT, PenError } from '../../../base/error.ts'
+import { PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
-import { findProject } from '../../../config/project.ts'
-import { sendRequest, takeValue } from '../../../control/client.ts'
+import { sendRequest } from '../../../control/client.ts'
+import { takeValue } from '../../../control/messages.ts'
 import type { PortPair } from '../../../gateway/forward/forward.ts'
 import { parsePort } from '../../../policy/network/port.ts'
 import type { OpenForwards } from '../../../run/forwards.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -13,19 +12,19 @@ export const verb = defineVerb({
   summary: 'Forward a port of this machine into the sandbox',
   details:
     'pen listens on 127.0.0.1 and ::1, for your own programs only, and forwards to the same port inside. HOST_PORT:PORT listens on another port, 0:PORT on a free one. Runs until Ctrl-C or until the sandbox stops. Do not trust the server: it runs in the sandbox. For permanent ports, set ports in the config.',
-  flags: jsonFlag,
   positionals: {
     port: { arity: 'many', about: 'a port in the sandbox, or HOST_PORT:PORT' },
   },
-  examples: [
-    { line: 'pen forward 3000', does: 'reach port 3000 of the sandbox at 127.0.0.1:3000' },
-    { line: 'pen forward 8080:80 0:5173', does: 'forward two ports, to 8080 and to a free port' },
-    { line: 'pen forward --json 0:3000', does: 'print the chosen port as JSON' },
-  ],
-  async run({ flags, positionals, terminal }) {
-    const pairs =
-      positionals.port.length === 0 ? refuseNone() : await Promise.all(positionals.port.map(readPair))
-    const asked = await sendRequest(findProject().stateDir, { want: 'forward', ports: pairs })
+  examples: {
+    'pen forward 3000': 'reach port 3000 of the sandbox at 127.0.0.1:3000',
+    'pen forward 8080:80 0:5173': 'forward two ports, to 8080 and to a free port',
+    'pen forward --json 0:3000': 'print the chosen port as JSON',
+  },
+  async run({ flags, positionals, terminal, project }) {
+    if (positionals.port.length === 0)
+      throw new PenError('USAGE', { what: 'no port given', hint: 'pen forward 3000' })
+    const pairs = positionals.port.map(readPair)
+    const asked = await sendRequest(project.stateDir, { want: 'forward', ports: pairs })
     if (asked === undefined)
       throw new PenError('STATE', {
         what: 'the sandbox of this project is not running',
@@ -43,18 +42,13 @@ export const verb = defineVerb({
         )
     await ended
     terminal.note('the sandbox stopped; its ports are closed')
-    return EXIT.ok
   },
 })
 
 const place = (address: string, port: number): string =>
   address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 
-function refuseNone(): never {
-  throw new PenError('USAGE', { what: 'no port given', hint: 'pen forward 3000' })
-}
-
-async function readPair(text: string): Promise<PortPair> {
+function readPair(text: string): PortPair {
   const [first = '', second, ...more] = text.split(':')
   const guest = parsePort(second ?? first)
   const host = second !== undefined && first === '0' ? ({ ok: true, value: 0 } as const) : parsePort(first)

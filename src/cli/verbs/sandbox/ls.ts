@@ -1,9 +1,7 @@
 import { existsSync } from 'node:fs'
-import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import type { KnownSandbox } from '../../../lifecycle/list.ts'
 import { listSandboxes } from '../../../lifecycle/list.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { showAge, table } from '../../render/table.ts'
 
@@ -14,40 +12,32 @@ const isListed = ({ state, workspace, stateDir }: KnownSandbox): boolean =>
 export const verb = defineVerb({
   name: 'ls',
   summary: 'List all your sandboxes, running or not',
-  flags: jsonFlag,
-  examples: [
-    { line: 'pen ls', does: 'list name, state, backend, start time and directory' },
-    { line: 'pen ls --json', does: 'print JSON' },
-  ],
-  async run({ flags, terminal }) {
+  examples: {
+    'pen ls': 'list name, state, backend, start time and directory',
+    'pen ls --json': 'print JSON',
+  },
+  async run({ flags, terminal, answer }) {
     const known = (await listSandboxes({ repair: true })).filter(isListed)
-    if (flags.json) {
-      terminal.printJson({
-        version: 1,
-        sandboxes: known.map(({ id, state, workspace = null, record }) => ({
-          id,
-          state,
-          workspace,
-          backend: record?.backend ?? null,
-          image: record?.image ?? null,
-          since: record?.since ?? null,
-          pid: record?.pid ?? null,
-        })),
-      })
-      return EXIT.ok
-    }
-    if (known.length === 0) {
+    if (known.length === 0 && !flags.json) {
       terminal.note('no sandboxes yet; fix: pen start')
-      return EXIT.ok
+      return
     }
-    const rows = known.map(({ id, state, workspace, record }) => [
+    const sandboxes = known.map(({ id, state, workspace = null, record }) => ({
       id,
       state,
-      printable(record?.backend ?? '-', 16),
-      record === undefined ? '-' : showAge(record.since, Date.now()),
-      workspace === undefined ? '-' : printable(workspace, 4096),
+      workspace,
+      backend: record?.backend ?? null,
+      image: record?.image ?? null,
+      since: record?.since ?? null,
+      pid: record?.pid ?? null,
+    }))
+    const rows = sandboxes.map(({ id, state, workspace, backend, since }) => [
+      id,
+      state,
+      printable(backend ?? '-', 16),
+      since === null ? '-' : showAge(since, Date.now()),
+      printable(workspace ?? '-', 4096),
     ])
-    for (const line of table(['NAME', 'STATE', 'BACKEND', 'SINCE', 'DIRECTORY'], rows)) terminal.print(line)
-    return EXIT.ok
+    answer({ version: 1, sandboxes }, table(['NAME', 'STATE', 'BACKEND', 'SINCE', 'DIRECTORY'], rows))
   },
 })

@@ -1,9 +1,8 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { forgetSandbox, isKnown, VOLUMES } from '../../../lifecycle/forget.ts'
-import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
+import { sandboxNamed } from '../../../lifecycle/list.ts'
 import { confirmRemoval } from '../../frame/ask.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { withProgress } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -12,22 +11,20 @@ export const verb = defineVerb({
   summary: "Stop this project's sandbox and delete its state",
   details:
     'Deletes its live config, audit and log; with --volumes also its volumes. The project and its .pen/ are not touched; pen init or pen config apply activates .pen/ again.',
-  flags: defineFlags({
-    ...jsonFlag,
+  flags: {
     volumes: { kind: 'boolean', about: 'also delete its volumes' },
     yes: { kind: 'boolean', about: 'do not ask for confirmation' },
-  }),
+  },
   positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
-  examples: [
-    { line: 'pen rm', does: 'ask, then delete' },
-    { line: 'pen rm api-1a2b3c4d5e6f7a8b', does: 'the sandbox of a deleted project' },
-    { line: 'pen rm --volumes --yes', does: 'delete everything, without asking' },
-  ],
-  async run({ flags, positionals, terminal }) {
+  examples: {
+    'pen rm': 'ask, then delete',
+    'pen rm api-1a2b3c4d5e6f7a8b': 'the sandbox of a deleted project',
+    'pen rm --volumes --yes': 'delete everything, without asking',
+  },
+  async run({ flags, positionals, terminal, answer }) {
     const { id, stateDir, workspace } = await sandboxNamed(positionals.name)
     if (!isKnown(stateDir)) {
-      if (flags.json) terminal.printJson({ version: 1, id, removed: false })
-      else terminal.print(`${id}: nothing to delete`)
+      answer({ version: 1, id, removed: false }, `${id}: nothing to delete`)
       return EXIT.ok
     }
     const what = `its live config, audit${flags.volumes ? ', volumes' : ''} and log`
@@ -36,8 +33,7 @@ export const verb = defineVerb({
     await withProgress('stopping the sandbox', terminal, () =>
       forgetSandbox(stateDir, { keep: flags.volumes ? [] : [VOLUMES] }),
     )
-    if (flags.json) terminal.printJson({ version: 1, id, removed: true })
-    else terminal.print(`${id}: removed`)
+    answer({ version: 1, id, removed: true }, `${id}: removed`)
     return EXIT.ok
   },
 })

@@ -6,7 +6,6 @@ import { type KnownSandbox, listSandboxes } from '../../../lifecycle/list.ts'
 import type { SandboxStats } from '../../../run/status.ts'
 import { windowSize } from '../../../terminal/host-terminal.ts'
 import { isTerminal } from '../../../terminal/termios.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { showUntilQuit } from '../../render/live-table.ts'
 import { showSize, table } from '../../render/table.ts'
@@ -20,30 +19,30 @@ export const verb = defineVerb({
   summary: 'Show CPU, memory, disk and network use of sandboxes',
   details:
     'On a terminal it refreshes every second until q or Ctrl-C; otherwise it prints once. DISK is growth of the project and its volumes since the start; OPEN, REFUSED, UP and DOWN count gateway traffic. Exit code 0 if a sandbox is running, 1 if not.',
-  flags: defineFlags({
-    ...jsonFlag,
+  flags: {
     all: { kind: 'boolean', about: 'all your sandboxes, not only this project' },
     once: { kind: 'boolean', about: 'print once, even on a terminal' },
-  }),
-  examples: [
-    { line: 'pen stats', does: 'show this project until q' },
-    { line: 'pen stats --all --once', does: 'print all sandboxes once' },
-    { line: 'pen stats --json', does: 'print JSON once' },
-  ],
-  async run({ flags, terminal }) {
+  },
+  examples: {
+    'pen stats': 'show this project until q',
+    'pen stats --all --once': 'print all sandboxes once',
+    'pen stats --json': 'print JSON once',
+  },
+  async run({ flags, answer }) {
     const sandboxes = await chosenSandboxes(flags.all)
     const first = await readStats(sandboxes)
     if (first.length === 0) {
-      if (flags.json) terminal.printJson({ version: 1, sandboxes: [] })
-      else terminal.print(flags.all ? 'no sandbox is running' : `${sandboxes[0]?.id}: not running`)
+      answer(
+        { version: 1, sandboxes: [] },
+        flags.all ? 'no sandbox is running' : `${sandboxes[0]?.id}: not running`,
+      )
       return EXIT.failed
     }
     if (!flags.json && !flags.once && isTerminal(0) && isTerminal(1)) {
-      const columns = (): number => windowSize(1).cols
       let before = first
       await showUntilQuit(REFRESH_MS, async () => {
         const now = await readStats(await chosenSandboxes(flags.all))
-        const lines = statsTable(before, now, columns())
+        const lines = statsTable(before, now, windowSize(1).cols)
         before = now
         return lines
       })
@@ -51,15 +50,9 @@ export const verb = defineVerb({
     }
     await new Promise(resolve => setTimeout(resolve, SAMPLE_MS))
     const second = await readStats(sandboxes)
-    if (flags.json)
-      terminal.printJson({
-        version: 1,
-        sandboxes: second.map(one => ({ id: one.id, cpuPercent: percent(first, one), ...one.stats })),
-      })
-    else {
-      const columns = isTerminal(1) ? windowSize(1).cols : Number.POSITIVE_INFINITY
-      for (const line of statsTable(first, second, columns)) terminal.print(line)
-    }
+    const columns = isTerminal(1) ? windowSize(1).cols : Number.POSITIVE_INFINITY
+    const data = second.map(one => ({ id: one.id, cpuPercent: percent(first, one), ...one.stats }))
+    answer({ version: 1, sandboxes: data }, statsTable(first, second, columns))
     return EXIT.ok
   },
 })

@@ -4,11 +4,10 @@ import { printable } from '../../../base/printable.ts'
 import { type Millis, showMillis } from '../../../base/quantity.ts'
 import { requestValue } from '../../../control/client.ts'
 import { presenceOf } from '../../../control/state.ts'
-import { engineRisks } from '../../../doctor/engine-risks.ts'
-import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
+import { engineRisks } from '../../../doctor/known-escapes.ts'
+import { sandboxNamed } from '../../../lifecycle/list.ts'
 import { BANNER } from '../../../run/launch-line.ts'
 import type { SandboxStatus } from '../../../run/status.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import type { Paint } from '../../render/colour.ts'
 import { showAge, showSize } from '../../render/table.ts'
@@ -17,39 +16,40 @@ export const verb = defineVerb({
   name: 'status',
   summary: "Show whether this project's sandbox runs, and how",
   details: 'Exit code 0 if it is running, 1 if not.',
-  flags: defineFlags({
-    ...jsonFlag,
+  flags: {
     all: { kind: 'boolean', about: 'one line for each weaker protection' },
-  }),
+  },
   positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
-  examples: [
-    { line: 'pen status', does: 'backend, image, limits, weaker protections, gateway health' },
-    { line: 'pen status api-1a2b3c4d5e6f7a8b', does: 'the sandbox of another project' },
-    { line: 'pen status --json', does: 'print JSON' },
-    { line: 'pen status >/dev/null && echo runs', does: 'check it in a script' },
-  ],
-  async run({ flags, positionals, terminal }) {
+  examples: {
+    'pen status': 'backend, image, limits, weaker protections, gateway health',
+    'pen status api-1a2b3c4d5e6f7a8b': 'the sandbox of another project',
+    'pen status --json': 'print JSON',
+    'pen status >/dev/null && echo runs': 'check it in a script',
+  },
+  async run({ flags, positionals, terminal, answer }) {
     const { id, stateDir, workspace = null, state: stateOfPen } = await sandboxNamed(positionals.name)
     const asked = await requestValue(stateDir, 'status')
     if (asked === undefined) {
       const presence = await presenceOf(stateDir)
       const state = presence.is === 'absent' ? 'not running' : 'starting or stopping'
-      if (flags.json) terminal.printJson({ version: 1, running: false, id, workspace })
-      else terminal.print(`${id}: ${state}\n  ${printable(workspace ?? '-', 4096)}`)
+      answer(
+        { version: 1, running: false, id, workspace },
+        `${id}: ${state}\n  ${printable(workspace ?? '-', 4096)}`,
+      )
       return EXIT.failed
     }
     const status = asked.value as SandboxStatus
-    const risks = status.image === null ? [] : await risksOf(status, `${stateOfPen}/cache`)
-    if (flags.json) terminal.printJson({ version: 1, running: true, ...status, risks })
-    else terminal.print(statusText(status, terminal.paint, Date.now(), { risks, all: flags.all }))
+    const risks =
+      status.image === null
+        ? []
+        : await engineRisks(status.backend as EngineName, status.isolation, `${stateOfPen}/cache`)
+    answer(
+      { version: 1, running: true, ...status, risks },
+      statusText(status, terminal.paint, Date.now(), { risks, all: flags.all }),
+    )
     return EXIT.ok
   },
 })
-
-/** Known vulnerabilities of the container's engine and runtime. */
-async function risksOf({ backend, isolation }: SandboxStatus, cacheDir: string): Promise<readonly string[]> {
-  return await engineRisks(backend as EngineName, isolation, cacheDir)
-}
 
 /** One line unless --all is given: most machines have weaker protections, and the user cannot change that. */
 function weakerRows({ weaker }: SandboxStatus, all: boolean): (readonly [string, string])[] {

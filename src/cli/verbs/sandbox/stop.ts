@@ -1,10 +1,8 @@
-import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { withChangeLock } from '../../../control/state.ts'
 import { isKnown } from '../../../lifecycle/forget.ts'
-import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
+import { sandboxNamed } from '../../../lifecycle/list.ts'
 import { stopSandbox } from '../../../lifecycle/stop.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
 import { withProgress } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -13,13 +11,12 @@ export const verb = defineVerb({
   summary: "Stop this project's sandbox and everything in it",
   details:
     'Commands get SIGTERM, then SIGKILL after a second. The project, its volumes and its config stay. pen prints what was refused and how to allow it. Does nothing if the sandbox is not running.',
-  flags: jsonFlag,
   positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
-  examples: [
-    { line: 'pen stop', does: 'every process is gone when this returns' },
-    { line: 'pen stop api-1a2b3c4d5e6f7a8b', does: 'the sandbox of another project' },
-  ],
-  async run({ flags, positionals, terminal }) {
+  examples: {
+    'pen stop': 'every process is gone when this returns',
+    'pen stop api-1a2b3c4d5e6f7a8b': 'the sandbox of another project',
+  },
+  async run({ positionals, terminal, answer }) {
     const { id, stateDir } = await sandboxNamed(positionals.name)
     const say = (line: string): void => terminal.note(`pen: ${printable(line, 1024)}`)
     const came = isKnown(stateDir)
@@ -27,8 +24,9 @@ export const verb = defineVerb({
           withChangeLock(stateDir, () => stopSandbox(stateDir, say)),
         )
       : 'absent'
-    if (flags.json) terminal.printJson({ version: 1, id, stopped: came === 'stopped' })
-    else terminal.print(`${id}: ${came === 'stopped' ? 'stopped' : 'not running'}`)
-    return EXIT.ok
+    answer(
+      { version: 1, id, stopped: came === 'stopped' },
+      `${id}: ${came === 'stopped' ? 'stopped' : 'not running'}`,
+    )
   },
 })

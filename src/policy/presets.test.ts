@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'bun:test'
+import type { HostPath } from './files/path.ts'
+import { GROUPS } from './network/groups.ts'
+import { parseLayer } from './parse.ts'
+import { isPresetName, PRESETS, type PresetName, presetLayer } from './presets.ts'
+import { SANDBOX_HOME } from './profile.ts'
+
+const names = Object.keys(PRESETS) as PresetName[]
+const everything = () => true
+const nothing = () => false
+
+const parse = (document: object) =>
+  parseLayer(
+    { value: document, placeOf: () => undefined, keyPlaceOf: () => undefined },
+    {
+      name: 'preset',
+      trust: 'user',
+      world: {
+        workspace: '/w' as HostPath,
+        home: '/h' as HostPath,
+        state: '/h/.pen' as HostPath,
+        locate: path => ({ real: path, kind: 'directory' }),
+      },
+      isPublicSuffix: () => true,
+    },
+  )
+
+describe('presets', () => {
+  test.each(names)('%s is a document that the policy takes, with keys set and without', name => {
+    for (const isSet of [everything, nothing]) {
+      const { settings } = parse(presetLayer(name, isSet).document)
+      expect(settings.mounts?.items.every(({ rule }) => rule.kind === 'volume')).toBe(true)
+      expect(Object.values(settings).some(setting => 'clear' in setting && setting.clear === true)).toBe(
+        false,
+      )
+    }
+  })
+
+  test.each(names)('%s has a version, a reason for every host, and known groups', name => {
+    const preset = PRESETS[name]
+    expect(preset.version).toBeGreaterThan(0)
+    for (const { reason } of preset.hosts) expect(reason).not.toBe('')
+    for (const { group } of preset.providers) expect(GROUPS[group].hosts).not.toBeEmpty()
+    for (const { at } of preset.volumes) expect(at).toStartWith(`${SANDBOX_HOME}/`)
+  })
+
+  test('no two agents share a volume: one could not read another’s sign-in', () => {
+    const volumes = names.flatMap(name => PRESETS[name].volumes.map(({ volume }) => volume))
+    expect(new Set(volumes).size).toBe(volumes.length)
+  })
+
+  test('only variables that are set are passed on, and a value is never asked for', () => {
+    expect(presetLayer('claude-code', nothing).passed).toEqual([])
+    const { document, keys } = presetLayer('claude-code', name => name === 'ANTHROPIC_API_KEY')
+    expect(keys).toEqual(['ANTHROPIC_API_KEY'])
+    expect(document).toHaveProperty('env.ANTHROPIC_API_KEY', { from: 'host' })
+  })
+
+  test('an agent for any model opens those that there is a key for, and no other', () => {
+    expect(presetLayer('aider', nothing).groups).toEqual([])
+    expect(presetLayer('aider', name => name === 'OPENAI_API_KEY').groups).toEqual(['openai'])
+    expect(presetLayer('codex', nothing).groups).toEqual(['openai'])
+  })
+
+  test('an address in the environment opens nothing', () => {
+    const { addresses, hosts, groups } = presetLayer('claude-code', name => name === 'ANTHROPIC_BASE_URL')
+    expect(addresses).toEqual(['ANTHROPIC_BASE_URL'])
+    expect([...hosts, ...groups]).toEqual(['anthropic'])
+  })
+
+  test('a name that objects inherit is no preset', () => {
+    for (const name of ['constructor', '__proto__', 'toString', '']) expect(isPresetName(name)).toBe(false)
+    expect(isPresetName('codex')).toBe(true)
+  })
+})
