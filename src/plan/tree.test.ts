@@ -205,13 +205,16 @@ describe('the file tree', () => {
         lentAt: '/run/pen-git/1',
         alternates: [{ from: '/data/cache', at: '/cache' }],
       })
-      expect(binds(git(`${WS}/.git`, { hasLfs: true, submodules: [lib] })).sort()).toEqual([
-        'ro /cache from /data/cache',
-        `ro /run/pen-git/0/lfs from ${WS}/.git/lfs`,
-        `ro /run/pen-git/0/objects from ${WS}/.git/objects`,
-        `ro /run/pen-git/1/objects from ${WS}/.git/modules/lib/objects`,
-        `rw ${WS}/.git from ${own}`,
-      ])
+      const shown = binds(git(`${WS}/.git`, { hasLfs: true, submodules: [lib] }))
+      expect(new Set(shown)).toEqual(
+        new Set([
+          'ro /cache from /data/cache',
+          `ro /run/pen-git/0/lfs from ${WS}/.git/lfs`,
+          `ro /run/pen-git/0/objects from ${WS}/.git/objects`,
+          `ro /run/pen-git/1/objects from ${WS}/.git/modules/lib/objects`,
+          `rw ${WS}/.git from ${own}`,
+        ]),
+      )
     })
 
     test('has a private, empty directory for each submodule without a checkout', () => {
