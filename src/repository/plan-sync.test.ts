@@ -222,7 +222,7 @@ describe('what needs consent', () => {
 
   test.each([
     ['a switch to a branch that crossed before', head('refs/heads/x', 'B'), 'refs/heads/x'],
-    ['a detached HEAD', head(undefined, 'B'), 'refs/detached'],
+    ['a detached HEAD', head(undefined, 'B'), 'refs/heads/HEAD'],
   ])('does not reach HEAD and index by %s', async (_how, now, name) => {
     const refs = { [MAIN]: 'A', 'refs/heads/x': 'B' }
     const plan = await planSync(
@@ -260,13 +260,11 @@ describe('any three states', () => {
     detached: fc.constantFrom('A', 'B', 'C'),
     isBusy: fc.boolean(),
   })
-  const repository = fc
-    .tuple(refs, heads)
-    .map(([some, { branch, detached, isBusy }]) =>
-      state(some, {
-        '.': head(branch, branch === undefined ? detached : some[branch], { isBusy, isOpen: isBusy }),
-      }),
-    )
+  const repository = fc.tuple(refs, heads).map(([some, { branch, detached, isBusy }]) =>
+    state(some, {
+      '.': head(branch, branch === undefined ? detached : some[branch], { isBusy, isOpen: isBusy }),
+    }),
+  )
   const synced = fc.tuple(refs, heads).map(([some, { branch, detached }]) => ({
     refs: new Map(Object.entries(some)),
     heads: new Map([['.', head(branch, branch === undefined ? detached : some[branch])]]),
