@@ -2,7 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import { policyOf } from '../../test/arbitrary/policy.ts'
 import { accessOf, factsFor } from '../../test/arbitrary/tree-model.ts'
 import { PenError } from '../base/error.ts'
-import type { HostFacts } from './facts.ts'
+import type { HostPath } from '../policy/files/path.ts'
+import type { GitDirectory, HostFacts } from './facts.ts'
 import { showStep } from './show.ts'
 import { buildTree } from './tree.ts'
 
@@ -157,18 +158,79 @@ describe('the file tree', () => {
     expect(at({ mounts }, '/v', { located })).toEqual(['bind rw /v from /h/u/.pen/volumes/v  (volume v)'])
   })
 
-  test('mounts the repository of a linked worktree, with its hooks held', () => {
-    const repository = {
-      mounts: [{ path: '/h/u/main/.git', mode: 'rw' as const }],
-      protect: [{ path: '/h/u/main/.git/hooks' }],
+  describe("the sandbox's own git directory", () => {
+    const own = '/h/u/.pen/git/run/dir' as HostPath
+    const git = (path: string, more: Partial<GitDirectory> = {}): GitDirectory => ({
+      path,
+      lentAt: '/run/pen-git/0',
+      alternates: [],
+      hasLfs: false,
+      submodules: [],
+      ...more,
+    })
+    const view = (of: GitDirectory): HostFacts['repository'] => ({
+      git: of,
+      own,
+      emptyModules: [],
+      protect: [],
       pins: [],
       watch: [],
       warnings: ['told'],
-    }
-    const { steps, notes } = tree({}, { repository })
-    expect(accessOf(steps, '/h/u/main/.git/objects')).toEqual({ read: true, write: true })
-    expect(accessOf(steps, '/h/u/main/.git/hooks/x')).toEqual({ read: true, write: false })
-    expect(notes).toEqual(['told'])
+    })
+    const binds = (of: GitDirectory, more: Partial<HostFacts['repository']> = {}): string[] =>
+      tree({}, { repository: { ...view(of), ...more } }).steps.flatMap(step =>
+        step.op === 'bind' && /\.git|pen-git|lib|^\/cache/.test(step.at)
+          ? [`${step.mode} ${step.at} from ${step.from}`]
+          : [],
+      )
+
+    test("is at the place of the host's one, which the sandbox does not have", () => {
+      const { steps, notes } = tree({}, { repository: view(git(`${WS}/.git`)) })
+      expect(binds(git(`${WS}/.git`))).toContain(`rw ${WS}/.git from ${own}`)
+      expect(notes).toEqual(['told'])
+      const fromHost = steps.filter(step => step.op === 'bind' && step.from.startsWith(`${WS}/.git`))
+      expect(fromHost.map(step => step.op === 'bind' && `${step.mode} ${step.from}`)).toEqual([
+        `ro ${WS}/.git/objects`,
+      ])
+    })
+
+    test('of a linked worktree is at the place of the shared repository, outside the workspace', () => {
+      const { steps } = tree({}, { repository: view(git('/h/u/main/.git')) })
+      expect(accessOf(steps, '/h/u/main/.git/refs')).toEqual({ read: true, write: true })
+      expect(accessOf(steps, '/h/u/main/src')).toEqual({ read: false, write: false })
+    })
+
+    test('borrows objects, large files and alternates read-only, also those of submodules', () => {
+      const lib = git(`${WS}/.git/modules/lib`, {
+        lentAt: '/run/pen-git/1',
+        alternates: [{ from: '/data/cache', at: '/cache' }],
+      })
+      const shown = binds(git(`${WS}/.git`, { hasLfs: true, submodules: [lib] }))
+      expect(new Set(shown)).toEqual(
+        new Set([
+          'ro /cache from /data/cache',
+          `ro /run/pen-git/0/lfs from ${WS}/.git/lfs`,
+          `ro /run/pen-git/0/objects from ${WS}/.git/objects`,
+          `ro /run/pen-git/1/objects from ${WS}/.git/modules/lib/objects`,
+          `rw ${WS}/.git from ${own}`,
+        ]),
+      )
+    })
+
+    test('has a private, empty directory for each submodule without a checkout', () => {
+      const emptyModules = [`${WS}/libs/a`, `${WS}/libs/b`]
+      const shown = binds(git(`${WS}/.git`), { emptyModules, pins: [`${WS}/libs`] })
+      expect(shown.filter(bind => bind.includes('libs'))).toEqual([
+        `rw ${WS}/libs from ${WS}/libs`,
+        `rw ${WS}/libs/a from /h/u/.pen/git/run/modules/0`,
+        `rw ${WS}/libs/b from /h/u/.pen/git/run/modules/1`,
+      ])
+    })
+
+    test('counts as growth, because it is not in the workspace', () => {
+      const { growing } = tree({}, { repository: view(git(`${WS}/.git`)) })
+      expect(growing.map(String)).toContain(own)
+    })
   })
 
   test('counts the growth of every writable tree once', () => {

@@ -44,8 +44,13 @@ function guard(paths: Readonly<Record<string, PlaceRule>>, dir = `${base}/q`): Q
   return kept(new Quarantine({ watch, dir, tell: event => events.push(event) }))
 }
 
-function guardSurveyed(): Quarantine {
-  const { watch, protect } = surveyRepository(ws, { home: '/home/nobody-here', protect: [`${ws}/.envrc`] })
+/** `shared`: a soft sandbox has no mounts, and writes the host's git directory. */
+function guardSurveyed(repository: 'own' | 'shared' = 'own'): Quarantine {
+  const { watch, protect } = surveyRepository(ws, {
+    home: '/home/nobody-here',
+    ownRepository: repository === 'own',
+    protect: [`${ws}/.envrc`],
+  })
   return kept(new Quarantine({ watch, held: protect, dir: `${base}/q`, tell: event => events.push(event) }))
 }
 
@@ -282,10 +287,20 @@ describe('what was there before', () => {
     expect(existsSync(`${ws}/.envrc`)).toBe(false)
   })
 
-  test('a repository setting changed by the host stays; one that runs a program is undone', () => {
-    plant('.git/config', '[core]\nbare = false\n[alias]\nst = !status\n')
+  test("settings and hooks of the host's repository are not watched: the sandbox has its own", () => {
+    plant('.git/config', '[core]\nbare = false\n')
     plant('.git/HEAD', 'ref: x')
     const q = guardSurveyed()
+    plant('.git/config', '[core]\nfsmonitor = mine\n')
+    plant('.git/hooks/pre-commit', 'mine')
+    expect(q.sweep()).toEqual([])
+    expect(readFileSync(`${ws}/.git/config`, 'utf8')).toContain('mine')
+  })
+
+  test('a setting of a shared repository stays; one that runs a program is undone', () => {
+    plant('.git/config', '[core]\nbare = false\n[alias]\nst = !status\n')
+    plant('.git/HEAD', 'ref: x')
+    const q = guardSurveyed('shared')
     const replace = (text: string): void => {
       writeFileSync(`${ws}/.git/config.lock`, text)
       renameSync(`${ws}/.git/config.lock`, `${ws}/.git/config`)

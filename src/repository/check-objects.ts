@@ -2,6 +2,7 @@
  * pen's own check of objects that come from a sandbox, beside git's. `index-pack` accepts odd modes, which become gitlinks in
  * the index, and links named `.gitattributes`. A few nested trees can name more files than git can list.
  */
+import { parseGitConfig } from '../survey/git/config.ts'
 
 /** In a tree, git writes no leading zero. */
 const MODES = new Set(['100644', '100755', '120000', '40000', '160000'])
@@ -109,10 +110,16 @@ function weigh(children: ReadonlyMap<string, readonly Entry[]>): string | undefi
 }
 
 /** A transport helper: git runs `git-remote-ext` for `ext::`, which runs any program. */
-const HELPER = /^\s*url\s*=\s*"?[^/\s]*::/im
+const HELPER = /^\s*[\w+.-]*::/
 
-export const checkGitmodules = (text: string): string | undefined =>
-  HELPER.test(text) ? 'a URL in .gitmodules names a helper program' : undefined
+/** git accepts a setting behind its header, continued lines and quotes, so the text is parsed. */
+export function checkGitmodules(text: string): string | undefined {
+  const settings = parseGitConfig(text)
+  if (settings === undefined) return ".gitmodules is not in the form of git's settings"
+  return settings.some(({ value }) => HELPER.test(value))
+    ? 'a URL in .gitmodules names a helper program'
+    : undefined
+}
 
 export interface BatchObject {
   readonly id: string

@@ -15,6 +15,8 @@ export interface FoldedRefs {
 const OBJECT_ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 /** Packed, they would appear in every worktree. */
 const OF_WORKTREE = /^refs\/(?:bisect|worktree|rewritten)\//
+/** Files that are no refs: git refuses such names, and one with a line break would add a line to `packed-refs`. */
+const NO_REF = /\.lock$|\.\.|[\0- \x7f~^:?*[\\]/
 const MAX_DEPTH = 64
 
 /** `packed` is the host's own `packed-refs`. */
@@ -36,7 +38,7 @@ function readLoose(
   for (const entry of readdirSync(`${gitDir}/${below}`, { withFileTypes: true })) {
     const name = `${below}/${entry.name}`
     if (entry.isDirectory() && depth < MAX_DEPTH) readLoose(gitDir, name, depth + 1, loose, files)
-    if (!entry.isFile() || name.endsWith('.lock')) continue
+    if (!entry.isFile() || NO_REF.test(name)) continue
     const content = readSmall(`${gitDir}/${name}`)
     const id = content?.toString('latin1').trimEnd() ?? ''
     if (OBJECT_ID.test(id) && !OF_WORKTREE.test(name)) loose.set(name, id)

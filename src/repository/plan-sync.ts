@@ -88,6 +88,8 @@ export async function planSync(
   const elsewhere = new Set(
     [...there.heads].flatMap(([record, { branch }]) => (records.includes(record) ? [] : [branch])),
   )
+  // New refs of one sync may shadow each other, too.
+  const taken = new Map(there.refs)
   let waits = false
   for (const name of new Set([...here.refs.keys(), ...synced.refs.keys()])) {
     if (!rules.crosses.test(name)) continue
@@ -97,8 +99,9 @@ export async function planSync(
       if (other === was) deleted.push(name)
       continue
     }
-    const why = other === undefined ? rules.judge(name, there.refs) : undefined
+    const why = other === undefined ? rules.judge(name, taken) : undefined
     const consent = why === undefined && ours.has(name) ? await rules.needsConsent(other ?? was, now) : []
+    if (why === undefined) taken.set(name, now)
     if (why !== undefined) refused.push({ name, why })
     else if (elsewhere.has(name)) aside.push({ name, id: now, reason: 'checked-out' })
     else if (consent.length > 0) aside.push({ name, id: now, reason: 'consent', paths: consent })
@@ -163,7 +166,9 @@ export function judgeName(name: string, there: ReadonlyMap<string, string>): str
   if (parts.some(part => Buffer.byteLength(part) > MAX_PART)) return 'its name is too long'
   if (SPECIAL.test(short) || PREFIXED.test(short)) return 'git gives its name another meaning'
   const others = ['refs/heads/', 'refs/tags/', 'refs/remotes/', 'refs/'].map(prefix => `${prefix}${short}`)
-  if (others.some(other => other !== name && there.has(other)))
+  // `origin` alone means `refs/remotes/origin/HEAD`.
+  const isRemote = [...there.keys()].some(other => other.startsWith(`refs/remotes/${short}/`))
+  if (isRemote || others.some(other => other !== name && there.has(other)))
     return 'it would shadow another ref of the same short name'
   const folded = name.toLowerCase()
   return [...there.keys()].some(other => other.toLowerCase() === folded)

@@ -40,7 +40,9 @@ export function factsFor(
         .map(({ rule }) => ({ path, kind: 'directory' as const, why: showDeny(rule) })),
     ),
     repository: {
-      mounts: [],
+      git: undefined,
+      own: '/h/u/.pen/git/dir' as HostPath,
+      emptyModules: [],
       protect: policy.files.protect.map(({ rule }) => rule).filter(({ path }) => existing.includes(path)),
       pins: [],
       watch: [],

@@ -151,7 +151,6 @@ describe('the budget', () => {
       found: [],
       complete: true,
       unlisted: 0,
-      indexRead: true,
     })
   })
 

@@ -10,9 +10,9 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { changedGitlinks, parseIndex } from './gitlinks.ts'
-import { describeRepository, findRepositories } from './planted-repositories.ts'
+import { gitlinks, parseIndex } from './gitlinks.ts'
 
+let base = ''
 let ws = ''
 const git = (cwd: string, ...words: string[]): void => {
   const env = {
@@ -29,7 +29,8 @@ const git = (cwd: string, ...words: string[]): void => {
 }
 
 beforeAll(() => {
-  ws = realpathSync(mkdtempSync(join(tmpdir(), 'pen-gitlinks-')))
+  base = realpathSync(mkdtempSync(join(tmpdir(), 'pen-gitlinks-')))
+  ws = `${base}/ws`
   const nested = `${ws}/lib/dep`
   mkdirSync(nested, { recursive: true })
   git(ws, 'init', '-q')
@@ -39,7 +40,7 @@ beforeAll(() => {
   for (const name of ['a', 'lib/aa', 'lib/dep.txt', 'lib/deep-er']) writeFileSync(`${ws}/${name}`, name)
   git(ws, 'add', '-A')
 })
-afterAll(() => rmSync(ws, { recursive: true, force: true }))
+afterAll(() => rmSync(base, { recursive: true, force: true }))
 
 const index = (): Buffer => readFileSync(`${ws}/.git/index`)
 
@@ -62,33 +63,20 @@ describe('repositories in the index', () => {
 
   test('are found in a split index', () => {
     git(ws, 'update-index', '--split-index')
-    expect(changedGitlinks(`${ws}/.git`, 0)).toEqual({ paths: ['lib/dep'], complete: true })
+    expect(gitlinks(`${ws}/.git`)).toEqual({ paths: ['lib/dep'], complete: true })
     git(ws, 'update-index', '--no-split-index')
     const shared = readdirSync(`${ws}/.git`).filter(name => name.startsWith('sharedindex.'))
     for (const name of shared) rmSync(`${ws}/.git/${name}`)
   })
 
-  test('are ignored when the index is older than the run', () => {
-    expect(changedGitlinks(`${ws}/.git`, Date.now() + 60_000).paths).toEqual([])
+  test('are found in the index of a linked worktree', () => {
+    git(ws, 'commit', '-q', '-m', 'all')
+    git(ws, 'worktree', 'add', '-q', '../linked', '-b', 'linked')
+    expect(gitlinks(`${ws}/.git/worktrees/linked`)).toEqual({ paths: ['lib/dep'], complete: true })
   })
 
-  test('are reported with what a plain git status would obey, however little time there is', () => {
-    const { found } = findRepositories(ws, { deadlineMs: 0, since: 0 })
-    expect(found).toMatchObject([{ path: `${ws}/lib/dep`, entered: true }])
-    const line = found.map(describeRepository).join()
-    expect(line).toContain('WARNING')
-    expect(line).toContain('core.fsmonitor=./watch')
-  })
-
-  test('are reported once, also when the search finds them, and not when the index does not list them', () => {
-    const all = findRepositories(ws, { deadlineMs: 5000, since: 0 }).found
-    expect(all.filter(({ path }) => path.endsWith('/dep'))).toHaveLength(1)
-    git(ws, 'rm', '-qf', '--cached', 'lib/dep')
-    const { found } = findRepositories(ws, { deadlineMs: 5000, since: 0 })
-    expect(found).toMatchObject([{ path: `${ws}/lib/dep`, entered: false }])
-    expect(found.map(describeRepository).join()).not.toContain('WARNING')
-    git(ws, 'add', 'lib/dep')
-  })
+  test('are none without an index', () =>
+    expect(gitlinks(`${ws}/.git/refs`)).toEqual({ paths: [], complete: true }))
 })
 
 describe('a broken index', () => {
@@ -109,11 +97,14 @@ describe('a broken index', () => {
     }
   })
 
-  test('is reported as unread when it may hide a repository, and is not when it holds none', () => {
+  test('is incomplete when it may hide a repository, and is not when it holds none', () => {
     const whole = index()
-    writeFileSync(`${ws}/.git/index`, Buffer.concat([Buffer.from('DIRC\0\0\0\x09'), whole.subarray(8)]))
-    expect(findRepositories(ws, { deadlineMs: 5000, since: 0 }).indexRead).toBe(false)
+    const unknown = Buffer.concat([Buffer.from('DIRC\0\0\0\x09'), whole.subarray(8)])
+    writeFileSync(`${ws}/.git/index`, unknown)
+    expect(gitlinks(`${ws}/.git`).complete).toBe(false)
+    writeFileSync(`${ws}/.git/index`, unknown.subarray(0, 12))
+    expect(gitlinks(`${ws}/.git`)).toEqual({ paths: [], complete: true })
     writeFileSync(`${ws}/.git/index`, whole)
-    expect(findRepositories(ws, { deadlineMs: 5000, since: 0 }).indexRead).toBe(true)
+    expect(gitlinks(`${ws}/.git`)).toEqual({ paths: ['lib/dep'], complete: true })
   })
 })

@@ -52,8 +52,9 @@ export class GitSurvey {
       )
     for (const { gitDir, settings, pointer } of found) {
       this.#protectLeads(gitDir, settings)
-      if (pointer?.startsWith(`${this.workspace}/`))
-        this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: gitDir })
+      if (!pointer?.startsWith(`${this.workspace}/`)) continue
+      this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: gitDir })
+      this.gitlinks(gitDir, dirname(pointer))
     }
     const submodules = found.map(({ gitDir }, i) => ({ ...this.#borrowed(gitDir, i + 1), submodules: [] }))
     return { ...this.#borrowed(dir, 0), submodules }
@@ -164,8 +165,9 @@ export class GitSurvey {
       const record = `${dir}/worktrees/${name}`
       const pointer = readPointer(`${record}/gitdir`)
       if (!pointer?.startsWith(`${this.workspace}/`)) continue
-      this.records.push(`worktrees/${name}`)
+      if (!this.records.includes(`worktrees/${name}`)) this.records.push(`worktrees/${name}`)
       this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: record })
+      this.gitlinks(record, dirname(pointer))
     }
   }
 
@@ -177,9 +179,9 @@ export class GitSurvey {
 
   /**
    * A repository at a gitlink is the one door that remains: `git status` on the host enters it. The `.git` of a submodule is
-   * held, and an uninitialised one becomes an empty directory of the sandbox's own.
+   * held, and an uninitialised one becomes an empty directory of the sandbox's own. `top` is the working tree of this index.
    */
-  gitlinks(gitDir: string): void {
+  gitlinks(gitDir: string, top: string): void {
     const { paths, complete } = gitlinks(gitDir)
     if (!complete || paths.length > MAX_GITLINKS)
       throw new PenError('CONFIG_FILE', {
@@ -188,7 +190,8 @@ export class GitSurvey {
         hint: 'run "git status" on the host to check the index, or run pen in one of the submodules',
       })
     for (const path of paths) {
-      const place = `${this.workspace}/${path}`
+      const place = `${top}/${path}`
+      if (this.emptyModules.includes(place)) continue
       const isEmpty = this.places.look(place)?.isDirectory() === true && listDirectory(place).length === 0
       if (isEmpty) this.#empty(place)
       else this.places.add(`${place}/.git`, this.workspace)

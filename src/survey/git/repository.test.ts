@@ -43,14 +43,21 @@ function git(cwd: string, ...args: readonly string[]): void {
 }
 
 const survey = (path: string, options = {}): RepositoryFacts =>
-  surveyRepository(`${base}/${path}`, { home: HOME, ...options })
+  surveyRepository(`${base}/${path}`, { home: HOME, ownRepository: true, ...options })
+
+/** A sandbox without mounts writes the host's git directory. */
+const surveyShared = (path: string, options = {}): RepositoryFacts =>
+  survey(path, { ownRepository: false, ...options })
 
 /** Paths relative to the fixture, in short. */
 function shown(facts: RepositoryFacts) {
   const short = (path: string): string => path.replace(`${base}/`, '')
   return {
     kind: facts.kind,
-    mounts: facts.mounts.map(m => short(m.path)),
+    git: facts.git === undefined ? undefined : short(facts.git.path),
+    submodules: facts.git?.submodules.map(({ path }) => short(path)) ?? [],
+    records: facts.records,
+    empty: facts.emptyModules.map(short),
     protect: facts.protect.map(p => short(p.path)),
     pins: facts.pins.map(short),
     watch: facts.watch.map(w => `${short(w.path)} ${w.rule.kind}`).sort(),
@@ -65,77 +72,137 @@ function fresh(name: string): string {
 }
 
 describe('a repository with submodules and worktrees', () => {
-  test('its hooks, settings and pointers are held, their parents pinned, absent ones watched', () => {
+  test('gives the sandbox its own git directory, and holds only pointers in the working tree', () => {
     expect(shown(survey('main'))).toEqual({
       kind: 'directory',
-      mounts: [],
-      protect: [
-        'main/.git/config',
-        'main/.git/hooks',
-        'main/.git/modules/libs/lib/config',
-        'main/.git/modules/libs/lib/hooks',
-        'main/.git/worktrees/inner/commondir',
-        'main/.git/worktrees/inner/gitdir',
-        'main/.git/worktrees/linked',
-        'main/inner/.git',
-        'main/libs/lib/.git',
-      ],
-      pins: [
-        'main/.git',
-        'main/.git/modules',
-        'main/.git/modules/libs',
-        'main/.git/modules/libs/lib',
-        'main/.git/worktrees',
-        'main/.git/worktrees/inner',
-        'main/inner',
-        'main/libs',
-        'main/libs/lib',
-      ],
-      watch: [
-        'main/.git/branches git-hooks',
-        'main/.git/commondir nothing',
-        'main/.git/config.worktree git-config',
-        'main/.git/modules/libs/lib/branches git-hooks',
-        'main/.git/modules/libs/lib/commondir nothing',
-        'main/.git/modules/libs/lib/config.worktree git-config',
-        'main/.git/modules/libs/lib/remotes nothing',
-        'main/.git/remotes nothing',
-        'main/.git/worktrees/inner/config.worktree git-config',
-      ],
+      git: 'main/.git',
+      submodules: ['main/.git/modules/libs/lib'],
+      records: ['.', 'worktrees/inner'],
+      empty: [],
+      protect: ['main/inner/.git', 'main/libs/lib/.git'],
+      pins: ['main/inner', 'main/libs', 'main/libs/lib'],
+      watch: [],
       warnings: 0,
     })
   })
 
-  test('a linked worktree brings the shared repository, with the other worktrees and submodules read-only', () => {
-    const facts = shown(survey('linked'))
-    expect(facts.kind).toBe('worktree')
-    expect(facts.mounts).toEqual(['main/.git', 'main/.git/worktrees/linked'])
-    expect(facts.protect).toEqual([
-      'linked/.git',
-      'main/.git/config',
-      'main/.git/hooks',
-      'main/.git/modules',
-      'main/.git/worktrees',
-      'main/.git/worktrees/linked/commondir',
-      'main/.git/worktrees/linked/gitdir',
-    ])
-    expect(facts.pins).toEqual([])
+  test('a linked worktree has the shared repository, and its own record alone', () => {
+    expect(shown(survey('linked'))).toMatchObject({
+      kind: 'worktree',
+      git: 'main/.git',
+      records: ['worktrees/linked'],
+      protect: ['linked/.git'],
+    })
   })
 
-  test('a submodule as workspace brings its own git directory alone', () => {
-    const facts = shown(survey('main/libs/lib'))
-    expect(facts.kind).toBe('submodule')
-    expect(facts.mounts).toEqual(['main/.git/modules/libs/lib'])
-    expect(facts.protect).toContain('main/.git/modules/libs/lib/hooks')
-    expect(facts.protect).toContain('main/libs/lib/.git')
+  test('a submodule as workspace has its own git directory alone', () => {
+    expect(shown(survey('main/libs/lib'))).toMatchObject({
+      kind: 'submodule',
+      git: 'main/.git/modules/libs/lib',
+      submodules: [],
+      records: ['.'],
+      protect: ['main/libs/lib/.git'],
+    })
   })
 
   test('a subdirectory sees no repository, and may get one of its own', () => {
     const facts = shown(survey('main/libs'))
-    expect(facts).toMatchObject({ kind: 'ancestor', mounts: [], protect: [] })
+    expect(facts).toMatchObject({ kind: 'ancestor', git: undefined, protect: [] })
     expect(facts.watch).toContain('main/libs/.git git-dir')
     expect(facts.watch).toContain('main/libs/.git/hooks git-hooks')
     expect(survey('main/libs').warnings.join()).toContain(`part of the repository ${base}/main, which`)
+  })
+
+  test('a directory without a repository may get one', () => {
+    const dir = fresh('plain')
+    expect(shown(survey('plain'))).toMatchObject({ kind: 'none', git: undefined, records: [], warnings: 0 })
+    expect(survey('plain').watch.find(({ path }) => path === `${dir}/.git`)?.rule.kind).toBe('git-dir')
+  })
+
+  test('a place is borrowed for each repository, and no two share one', () => {
+    const { git: top } = survey('main')
+    expect([top, ...(top?.submodules ?? [])].map(one => one?.lentAt)).toEqual([
+      '/run/pen-git/0',
+      '/run/pen-git/1',
+    ])
+    expect(top?.hasLfs).toBe(false)
+    mkdirSync(`${base}/main/.git/lfs`)
+    expect(survey('main').git?.hasLfs).toBe(true)
+  })
+})
+
+describe('gitlinks', () => {
+  beforeAll(() => {
+    git(base, 'init', '-q', '-b', 'main', 'super')
+    for (const path of ['a/b/one', 'a/two', 'three'])
+      git(`${base}/super`, 'submodule', '--quiet', 'add', `${base}/lib`, path)
+    git(`${base}/super`, 'commit', '-q', '-m', 'modules')
+    git(base, 'clone', '-q', 'super', 'cloned')
+  })
+
+  test('without a checkout are empty directories of the sandbox, and their ancestors are pinned', () => {
+    expect(shown(survey('cloned'))).toMatchObject({
+      empty: ['cloned/a/b/one', 'cloned/a/two', 'cloned/three'],
+      pins: ['cloned/a', 'cloned/a/b'],
+      protect: [],
+    })
+  })
+
+  test('with a checkout have their .git held, with every ancestor pinned', () => {
+    git(`${base}/cloned`, 'submodule', '--quiet', 'update', '--init', 'a/b/one')
+    expect(shown(survey('cloned'))).toMatchObject({
+      empty: ['cloned/a/two', 'cloned/three'],
+      protect: ['cloned/a/b/one/.git'],
+      pins: ['cloned/a', 'cloned/a/b', 'cloned/a/b/one'],
+      submodules: ['cloned/.git/modules/a/b/one'],
+    })
+  })
+
+  test('with files and no .git are watched, so that no repository appears there', () => {
+    writeFileSync(`${base}/cloned/three/file`, '')
+    expect(shown(survey('cloned')).watch).toContain('cloned/three/.git nothing')
+    rmSync(`${base}/cloned/three/file`)
+  })
+
+  test('that were removed from the working tree cannot become a repository', () => {
+    rmSync(`${base}/cloned/three`, { recursive: true })
+    expect(shown(survey('cloned')).watch).toContain('cloned/three/.git nothing')
+  })
+
+  test('of a linked worktree that lies in the project are held too', () => {
+    git(`${base}/cloned`, 'worktree', 'add', '-q', 'tree', '-b', 'tree')
+    const { empty, records } = shown(survey('cloned'))
+    expect(records).toEqual(['.', 'worktrees/tree'])
+    expect(empty).toEqual(expect.arrayContaining(['cloned/tree/a/b/one', 'cloned/tree/a/two']))
+  })
+
+  test('of a submodule are held too: git status enters one after the other', () => {
+    git(base, 'init', '-q', '-b', 'main', 'outer')
+    git(`${base}/outer`, 'submodule', '--quiet', 'add', `${base}/super`, 'sub')
+    expect(shown(survey('outer'))).toMatchObject({
+      empty: ['outer/sub/a/b/one', 'outer/sub/a/two', 'outer/sub/three'],
+      pins: ['outer/sub', 'outer/sub/a', 'outer/sub/a/b'],
+    })
+  })
+
+  test('in an index that pen cannot read stop the start', () => {
+    const dir = fresh('unread')
+    git(dir, 'init', '-q')
+    writeFileSync(`${dir}/.git/index`, Buffer.concat([Buffer.from('DIRX'), Buffer.from([0, 0, 0xe0, 0])]))
+    expect(() => survey('unread')).toThrow('submodules')
+  })
+})
+
+describe('a sandbox that shares the repository', () => {
+  test('has no git directory of its own; hooks and settings are held', () => {
+    expect(shown(surveyShared('main'))).toMatchObject({
+      kind: 'directory',
+      git: undefined,
+      records: [],
+      protect: ['main/.git/config', 'main/.git/hooks'],
+      pins: ['main/.git'],
+      watch: ['main/.git/commondir nothing', 'main/.git/config.worktree git-config'],
+    })
   })
 })
 
@@ -167,8 +234,8 @@ describe('a pointer that was tampered with', () => {
   test.each(cases)('to %s is not obeyed, and stays as it is', (name, text, why) => {
     const dir = fresh(`bad-${name.replace(/\W/g, '-')}`)
     writeFileSync(`${dir}/.git`, text())
-    const facts = surveyRepository(dir, { home: HOME })
-    expect(facts).toMatchObject({ kind: 'refused', mounts: [] })
+    const facts = surveyRepository(dir, { home: HOME, ownRepository: true })
+    expect(facts).toMatchObject({ kind: 'refused', git: undefined })
     expect(facts.warnings.join()).toContain(why)
     expect(facts.protect.map(p => p.path)).toEqual([`${dir}/.git`])
   })
@@ -189,7 +256,7 @@ describe('a pointer that was tampered with', () => {
     const dir = fresh('home/project')
     writeFileSync(`${dir}/.git`, `gitdir: ${base}/home2`)
     mkdirSync(`${base}/home2`)
-    expect(surveyRepository(dir, { home: `${base}/home2/user` }).warnings.join()).toContain('home directory')
+    expect(survey('home/project', { home: `${base}/home2/user` }).warnings.join()).toContain('home directory')
   })
 })
 
@@ -197,8 +264,8 @@ describe('other forms', () => {
   test('a .git that is a link is watched and not followed', () => {
     const dir = fresh('linkgit')
     symlinkSync(`${base}/lib/.git`, `${dir}/.git`)
-    const facts = surveyRepository(dir, { home: HOME })
-    expect(facts).toMatchObject({ kind: 'refused', mounts: [], protect: [] })
+    const facts = surveyRepository(dir, { home: HOME, ownRepository: true })
+    expect(facts).toMatchObject({ kind: 'refused', git: undefined, protect: [] })
     expect(facts.watch).toEqual([
       { path: `${dir}/.git`, root: dir, rule: { kind: 'link', text: `${base}/lib/.git` } },
     ])
@@ -208,18 +275,36 @@ describe('other forms', () => {
     git(base, 'init', '-q', '--bare', 'bare.git')
     expect(shown(survey('bare.git'))).toMatchObject({
       kind: 'bare',
+      git: undefined,
       protect: ['bare.git/config', 'bare.git/hooks'],
     })
   })
 
-  test('a pointer to a directory in the workspace protects that directory', () => {
+  test('a pointer to a directory in the workspace: the sandbox has its own at that place', () => {
     git(base, 'init', '-q', 'hidden')
     renameSync(`${base}/hidden/.git`, `${base}/hidden/.real`)
     writeFileSync(`${base}/hidden/.git`, 'gitdir: ./.real\n')
-    const facts = shown(survey('hidden'))
-    expect(facts.kind).toBe('directory')
-    expect(facts.protect).toEqual(['hidden/.git', 'hidden/.real/config', 'hidden/.real/hooks'])
-    expect(facts.pins).toEqual(['hidden/.real'])
+    expect(shown(survey('hidden'))).toMatchObject({
+      kind: 'directory',
+      git: 'hidden/.real',
+      protect: ['hidden/.git'],
+    })
+  })
+
+  test('a repository whose core.worktree is the project, as its pointer says, works inside', () => {
+    const dir = fresh('apart/work')
+    git(`${base}/apart`, 'init', '-q', '--separate-git-dir', `${base}/apart/store`, dir)
+    expect(survey('apart/work').kind).toBe('refused')
+    git(dir, 'config', 'core.worktree', dir)
+    expect(shown(survey('apart/work'))).toMatchObject({ kind: 'submodule', git: 'apart/store' })
+  })
+
+  test('refs in reftable are not supported: the directory is read-only, and the fix is named', () => {
+    git(base, 'init', '-q', 'tabled')
+    mkdirSync(`${base}/tabled/.git/reftable`)
+    const facts = survey('tabled')
+    expect(shown(facts)).toMatchObject({ git: undefined, protect: ['tabled/.git'] })
+    expect(facts.warnings.join()).toContain('git refs migrate')
   })
 
   test('hooks and included settings elsewhere in the workspace are protected too', () => {
@@ -235,25 +320,20 @@ describe('other forms', () => {
     expect(facts.watch).toContain('hooked/.team-hooks nothing')
   })
 
-  test('worktrees of a repository that the pointer names, or that the workspace is, keep their records', () => {
+  test('a bare repository with worktrees beside it gives each worktree in the project a record', () => {
     const dir = fresh('hub')
     git(dir, 'clone', '-q', '--bare', `${base}/lib`, '.bare')
     writeFileSync(`${dir}/.git`, 'gitdir: ./.bare\n')
     git(`${dir}/.bare`, 'worktree', 'add', '-q', '../work', '-b', 'work')
-    const record = 'hub/.bare/worktrees/work'
-    const held = [`${record}/commondir`, `${record}/gitdir`, 'hub/work/.git']
-    expect(shown(survey('hub')).protect).toEqual(expect.arrayContaining(held))
-    expect(shown(survey('hub/.bare')).protect).toContain(record)
+    git(`${dir}/.bare`, 'worktree', 'add', '-q', '../../hub-outside', '-b', 'outside')
+    const facts = shown(survey('hub'))
+    expect(facts.git).toBe('hub/.bare')
+    expect(facts.records).toContain('worktrees/work')
+    expect(facts.records).not.toContain('worktrees/hub-outside')
+    expect(facts.protect).toEqual(['hub/.git', 'hub/work/.git'])
+    expect(shown(survey('hub/work'))).toMatchObject({ git: 'hub/.bare', records: ['worktrees/work'] })
   })
-  test('a repository that shares the settings of another, inside the workspace, has those held', () => {
-    const dir = fresh('shared')
-    git(dir, 'init', '-q', '.')
-    git(dir, 'clone', '-q', '--bare', `${base}/lib`, 'common')
-    writeFileSync(`${dir}/.git/commondir`, '../common\n')
-    expect(shown(survey('shared')).protect).toEqual(
-      expect.arrayContaining(['shared/.git/commondir', 'shared/common/config', 'shared/common/hooks']),
-    )
-  })
+
   test('what included settings include is protected too, and what they name by the home directory', () => {
     const dir = fresh('nested')
     git(dir, 'init', '-q', '.')
@@ -327,7 +407,7 @@ describe('other forms', () => {
     expect(survey('top').warnings.join()).toContain('core.hooksPath')
   })
 
-  test('many submodules are held by one mount, and their pointers watched', () => {
+  test('many submodules each have their own directory, and their pointers are held', () => {
     git(base, 'init', '-q', 'many')
     for (let i = 0; i < 20; i++) {
       const dir = fresh(`many/.git/modules/group/m${i}`)
@@ -336,37 +416,55 @@ describe('other forms', () => {
       writeFileSync(`${fresh(`many/m${i}`)}/.git`, `gitdir: ../.git/modules/group/m${i}\n`)
     }
     const facts = shown(survey('many'))
-    expect(facts.protect).toEqual(['many/.git/config', 'many/.git/hooks', 'many/.git/modules'])
-    expect(facts.watch.filter(w => w.endsWith('git-pointer'))).toHaveLength(20)
-    expect(facts.warnings).toBe(1)
+    expect(facts.submodules).toHaveLength(20)
+    expect(facts.protect).toHaveLength(20)
+    expect(facts.warnings).toBe(0)
   })
 
-  test('a submodule cannot be hidden: among many directories, too deep, or behind a link', () => {
+  test('submodules that pen cannot find stay out of the sandbox, and that is told', () => {
     for (const [name, hide] of [
       ['crowd', (dir: string) => Array.from({ length: 700 }, (_, i) => mkdirSync(`${dir}/a${i}`))],
       ['deep', (dir: string) => mkdirSync(`${dir}/${'a/'.repeat(12)}`, { recursive: true })],
+      ['veiled', (dir: string) => symlinkSync('../../x', `${dir}/libs`)],
     ] as const) {
-      const modules = fresh(`${name}/.git/modules`)
-      hide(modules)
-      expect(shown(survey(name)).protect).toContain(`${name}/.git/modules`)
+      hide(fresh(`${name}/.git/modules`))
+      expect(survey(name).warnings.join()).toContain('some submodules do not work inside')
+      expect(shown(survey(name)).submodules).toEqual([])
     }
-    fresh('veiled/.git/modules')
-    writeFileSync(`${fresh('veiled/x/lib')}/HEAD`, 'ref: refs/heads/main\n')
-    symlinkSync('../../x', `${base}/veiled/.git/modules/libs`)
-    symlinkSync('../y', `${base}/veiled/.git/worktrees`)
-    const facts = shown(survey('veiled'))
-    expect(facts.protect).toContain('veiled/x')
-    expect(facts.watch).toEqual(
-      expect.arrayContaining([
-        'veiled/.git/modules/libs link',
-        'veiled/.git/worktrees link',
-        'veiled/y nothing',
-      ]),
-    )
   })
-  test('objects borrowed from elsewhere are warned of', () => {
+})
+
+describe('objects borrowed from elsewhere', () => {
+  const borrowed = (name: string) =>
+    survey(name).git?.alternates.map(({ from, at }) => [from.replace(`${base}/`, ''), at])
+
+  test('are mounted at the path that the file names', () => {
     git(base, 'clone', '-q', '--shared', 'lib', 'borrower')
-    expect(survey('borrower').warnings.join()).toContain('alternates')
+    expect(borrowed('borrower')).toEqual([['lib/.git/objects', `${base}/lib/.git/objects`]])
+  })
+
+  test('by a relative path are mounted where the path leads from the place inside', () => {
+    writeFileSync(`${base}/borrower/.git/objects/info/alternates`, '../../../lib/.git/objects\n')
+    expect(borrowed('borrower')).toEqual([['lib/.git/objects', '/run/lib/.git/objects']])
+  })
+
+  test('are followed, also in a circle; comments and what is not there are ignored', () => {
+    git(base, 'clone', '-q', '--shared', 'borrower', 'second')
+    writeFileSync(
+      `${base}/second/.git/objects/info/alternates`,
+      `# a comment\n${base}/absent\n${base}/borrower/.git/objects\n`,
+    )
+    writeFileSync(`${base}/borrower/.git/objects/info/alternates`, `${base}/second/.git/objects\n`)
+    expect(borrowed('second')).toEqual([
+      ['borrower/.git/objects', `${base}/borrower/.git/objects`],
+      ['second/.git/objects', `${base}/second/.git/objects`],
+    ])
+  })
+
+  test('are at most fifty', () => {
+    const lines = Array.from({ length: 80 }, (_, i) => `${fresh(`stores/s${i}`)}\n`)
+    writeFileSync(`${base}/second/.git/objects/info/alternates`, lines.join(''))
+    expect(borrowed('second')).toHaveLength(50)
   })
 })
 

@@ -153,6 +153,6 @@ class Survey {
     }
     this.#git.records.push(record)
     this.#directory = this.#git.own(commonDir)
-    this.#git.gitlinks(`${commonDir}/${record}`)
+    this.#git.gitlinks(`${commonDir}/${record}`, this.workspace)
   }
 }

@@ -1,0 +1,401 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { judgeName, planSync, type SyncRules } from './plan-sync.ts'
+import type { Head, RepositoryState } from './state.ts'
+
+/** A history: B and C come after A, D after B, M after B and C. X is another root. */
+const PARENTS: Readonly<Record<string, string>> = { A: '', B: 'A', C: 'A', D: 'B', M: 'BC', X: '' }
+
+function contains(newer: string, older: string): boolean {
+  return newer === older || [...(PARENTS[newer] ?? '')].some(parent => contains(parent, older))
+}
+
+const head = (branch: string | undefined, commit: string | undefined, more: Partial<Head> = {}): Head => ({
+  branch,
+  commit,
+  isBusy: false,
+  isOpen: false,
+  ...more,
+})
+
+type Refs = Readonly<Record<string, string>>
+
+const state = (
+  refs: Refs,
+  heads: Readonly<Record<string, Head>> = {},
+  stashes: string[] = [],
+): RepositoryState => ({
+  refs: new Map(Object.entries(refs)),
+  heads: new Map(Object.entries(heads)),
+  stashes,
+  largeFiles: [],
+})
+
+const rules = (was: Refs, more: Partial<SyncRules> = {}): SyncRules => ({
+  synced: { refs: new Map(Object.entries(was)), heads: new Map() },
+  crosses: /^refs\/(?:heads|tags|notes)\//,
+  records: ['.'],
+  judge: () => undefined,
+  contains: async (newer, older) => contains(newer, older),
+  needsConsent: async () => [],
+  ...more,
+})
+
+const MAIN = 'refs/heads/main'
+
+describe('a branch', () => {
+  const cases: readonly [string, string, string, string][] = [
+    // last sync, here, there, what happens
+    ['A', 'A', 'A', 'nothing'],
+    ['A', 'B', 'A', 'A→B'],
+    ['A', 'X', 'A', 'A→X'],
+    ['B', 'A', 'B', 'B→A'],
+    ['A', 'A', 'B', 'nothing'],
+    ['A', 'B', 'B', 'nothing'],
+    ['A', 'B', 'C', 'aside B moved-there'],
+    ['A', 'M', 'C', 'C→M'],
+    ['A', 'C', 'M', 'nothing'],
+    ['B', 'A', 'D', 'nothing'],
+    ['B', 'A', 'C', 'nothing'],
+    ['B', 'A', 'X', 'aside A moved-there'],
+    ['', 'A', '', '→A'],
+    ['', 'A', 'A', 'nothing'],
+    ['', 'A', 'B', 'nothing'],
+    ['', 'B', 'A', 'A→B'],
+    ['', 'B', 'C', 'aside B moved-there'],
+    ['', '', 'A', 'nothing'],
+    ['A', '', 'A', 'deleted'],
+    ['A', '', 'B', 'nothing'],
+    ['A', '', '', 'nothing'],
+    ['A', 'A', '', 'nothing'],
+    ['A', 'B', '', 'aside B moved-there'],
+  ]
+  const refsOf = (id: string, name: string): Refs => (id === '' ? {} : { [name]: id })
+  const happens = async (was: string, here: string, there: string, name: string): Promise<string> => {
+    const plan = await planSync(
+      state(refsOf(here, name)),
+      state(refsOf(there, name)),
+      rules(refsOf(was, name)),
+    )
+    const parts = [
+      ...plan.refs.map(move => `${move.old ?? ''}→${move.new}`),
+      ...plan.aside.map(({ id, reason }) => `aside ${id} ${reason}`),
+      ...plan.deleted.map(() => 'deleted'),
+    ]
+    return parts.join(' ') || 'nothing'
+  }
+  test.each(cases)('%j at the last sync, %j here, %j there: %s', async (was, here, there, what) =>
+    expect(await happens(was, here, there, MAIN)).toBe(what),
+  )
+
+  test.each([
+    ['', 'A', '', '→A'],
+    ['A', 'B', 'A', 'aside B tag'],
+    ['A', 'B', 'C', 'aside B tag'],
+    ['', 'B', 'A', 'aside B tag'],
+    ['A', '', 'A', 'deleted'],
+    ['A', 'A', 'B', 'nothing'],
+  ])('as a tag: %j at the last sync, %j here, %j there: %s', async (was, here, there, what) =>
+    expect(await happens(was, here, there, 'refs/tags/v1')).toBe(what),
+  )
+
+  test.each([
+    'refs/remotes/origin/main',
+    'refs/replace/A',
+    'refs/stash',
+    'refs/pen/x',
+    'HEAD',
+    'refs/bisect/bad',
+  ])('named %s never crosses', async name => expect(await happens('', 'A', '', name)).toBe('nothing'))
+})
+
+describe('a branch that is checked out', () => {
+  test('in a worktree of the host that is not in the sandbox is put aside', async () => {
+    const there = state({ [MAIN]: 'A' }, { 'worktrees/other': head(MAIN, 'A') })
+    const plan = await planSync(state({ [MAIN]: 'B' }), there, rules({ [MAIN]: 'A' }))
+    expect([plan.refs, plan.aside]).toEqual([[], [{ name: MAIN, id: 'B', reason: 'checked-out' }]])
+  })
+
+  test.each(['here', 'there'])('waits while an operation is open %s', async where => {
+    const busy = { '.': head(MAIN, 'A', { isBusy: true, isOpen: true }) }
+    const idle = { '.': head(MAIN, 'A') }
+    const plan = await planSync(
+      state({ [MAIN]: 'B', 'refs/heads/other': 'B' }, where === 'here' ? busy : idle),
+      state({ [MAIN]: 'A' }, where === 'there' ? busy : idle),
+      rules({ [MAIN]: 'A' }),
+    )
+    expect(plan.waits).toBe(true)
+    expect(plan.refs.map(({ name }) => name)).toEqual(['refs/heads/other'])
+    expect([plan.heads, plan.indexes]).toEqual([[], []])
+  })
+
+  test('moves with its index', async () => {
+    const plan = await planSync(
+      state({ [MAIN]: 'B' }, { '.': head(MAIN, 'B') }),
+      state({ [MAIN]: 'A' }, { '.': head(MAIN, 'A') }),
+      rules(
+        { [MAIN]: 'A' },
+        { synced: { refs: new Map([[MAIN, 'A']]), heads: new Map([['.', head(MAIN, 'A')]]) } },
+      ),
+    )
+    expect(plan).toMatchObject({
+      refs: [{ name: MAIN, old: 'A', new: 'B' }],
+      heads: [],
+      indexes: [{ record: '.', old: 'A', new: 'B' }],
+    })
+  })
+
+  test('and was put aside leaves HEAD and index where they are', async () => {
+    const plan = await planSync(
+      state({ [MAIN]: 'B' }, { '.': head(MAIN, 'B') }),
+      state({ [MAIN]: 'C' }, { '.': head(MAIN, 'C') }),
+      rules({ [MAIN]: 'A' }),
+    )
+    expect([plan.heads, plan.indexes, plan.aside.length]).toEqual([[], [], 1])
+  })
+})
+
+describe('HEAD', () => {
+  const at = (from: Head, to: Head, was: Head, refs: Refs = { [MAIN]: 'A', 'refs/heads/x': 'B' }) =>
+    planSync(
+      state(refs, { '.': from }),
+      state(refs, { '.': to }),
+      rules(refs, { synced: { refs: new Map(Object.entries(refs)), heads: new Map([['.', was]]) } }),
+    )
+  const [main, x] = [head(MAIN, 'A'), head('refs/heads/x', 'B')]
+
+  test('switches to another branch, and the index follows', async () =>
+    expect(await at(x, main, main)).toMatchObject({
+      heads: [{ record: '.', head: x }],
+      indexes: [{ record: '.', old: 'A', new: 'B' }],
+    }))
+
+  test('is detached', async () => {
+    const detached = head(undefined, 'B')
+    expect(await at(detached, main, main)).toMatchObject({
+      heads: [{ record: '.', head: detached }],
+      indexes: [{ record: '.', old: 'A', new: 'B' }],
+    })
+  })
+
+  test('moves to a branch without a commit, and the index stays', async () =>
+    expect(await at(head('refs/heads/new', undefined), main, main)).toMatchObject({
+      heads: [{ record: '.', head: { branch: 'refs/heads/new' } }],
+      indexes: [],
+    }))
+
+  test('stays when it was switched there', async () => {
+    expect(await at(main, x, main)).toMatchObject({ heads: [], indexes: [] })
+    expect(await at(head(undefined, 'C'), x, main)).toMatchObject({ heads: [], indexes: [] })
+  })
+
+  test('of a worktree that is not in the sandbox is left alone', async () => {
+    const plan = await planSync(
+      state({}, { 'worktrees/w': x }),
+      state({}, { 'worktrees/w': main }),
+      rules({}, { synced: { refs: new Map(), heads: new Map([['worktrees/w', main]]) } }),
+    )
+    expect([plan.heads, plan.indexes]).toEqual([[], []])
+  })
+})
+
+describe('what needs consent', () => {
+  const needsConsent: SyncRules['needsConsent'] = async (_old, now) => (now === 'B' ? ['libs/new'] : [])
+  const synced = (refs: Refs) => ({
+    refs: new Map(Object.entries(refs)),
+    heads: new Map([['.', head(MAIN, 'A')]]),
+  })
+
+  test('is put aside on the branch that is checked out, and crosses on another one', async () => {
+    const plan = await planSync(
+      state({ [MAIN]: 'B', 'refs/heads/x': 'B' }, { '.': head(MAIN, 'B') }),
+      state({ [MAIN]: 'A' }, { '.': head(MAIN, 'A') }),
+      rules({ [MAIN]: 'A' }, { needsConsent, synced: synced({ [MAIN]: 'A' }) }),
+    )
+    expect(plan).toMatchObject({
+      refs: [{ name: 'refs/heads/x' }],
+      aside: [{ name: MAIN, id: 'B', reason: 'consent', paths: ['libs/new'] }],
+      heads: [],
+      indexes: [],
+    })
+  })
+
+  test.each([
+    ['a switch to a branch that crossed before', head('refs/heads/x', 'B'), 'refs/heads/x'],
+    ['a detached HEAD', head(undefined, 'B'), 'refs/heads/HEAD'],
+  ])('does not reach HEAD and index by %s', async (_how, now, name) => {
+    const refs = { [MAIN]: 'A', 'refs/heads/x': 'B' }
+    const plan = await planSync(
+      state(refs, { '.': now }),
+      state(refs, { '.': head(MAIN, 'A') }),
+      rules(refs, { needsConsent, synced: synced(refs) }),
+    )
+    expect([plan.heads, plan.indexes]).toEqual([[], []])
+    expect(plan.aside).toEqual([{ name, id: 'B', reason: 'consent', paths: ['libs/new'] }])
+  })
+})
+
+test('stashes that are not there are stored, oldest first', async () => {
+  const plan = await planSync(state({}, {}, ['D', 'C', 'A']), state({}, {}, ['A']), rules({}))
+  expect(plan.stashes).toEqual(['C', 'D'])
+})
+
+test('two new refs that shadow each other do not both cross', async () => {
+  const here = state({
+    'refs/heads/v1': 'A',
+    'refs/tags/v1': 'B',
+    'refs/heads/New': 'A',
+    'refs/heads/new': 'B',
+  })
+  const plan = await planSync(here, state({}), rules({}, { judge: judgeName }))
+  expect(plan.refs.map(({ name }) => name)).toEqual(['refs/heads/v1', 'refs/heads/New'])
+  expect(plan.refused.map(({ name }) => name)).toEqual(['refs/tags/v1', 'refs/heads/new'])
+})
+
+describe('any three states', () => {
+  const NAMES = ['refs/heads/a', 'refs/heads/b', 'refs/tags/t', 'refs/notes/n', 'refs/remotes/o/a']
+  const refs = fc.dictionary(fc.constantFrom(...NAMES), fc.constantFrom(...Object.keys(PARENTS)))
+  const heads = fc.record({
+    branch: fc.constantFrom(undefined, 'refs/heads/a', 'refs/heads/b', 'refs/heads/unborn'),
+    detached: fc.constantFrom('A', 'B', 'C'),
+    isBusy: fc.boolean(),
+  })
+  const repository = fc.tuple(refs, heads).map(([some, { branch, detached, isBusy }]) =>
+    state(some, {
+      '.': head(branch, branch === undefined ? detached : some[branch], { isBusy, isOpen: isBusy }),
+    }),
+  )
+  const synced = fc.tuple(refs, heads).map(([some, { branch, detached }]) => ({
+    refs: new Map(Object.entries(some)),
+    heads: new Map([['.', head(branch, branch === undefined ? detached : some[branch])]]),
+  }))
+
+  test('lose nothing: a value is kept, contained in the new one, put aside, or was the agreed one', () =>
+    fc.assert(
+      fc.asyncProperty(repository, repository, synced, async (here, there, agreed) => {
+        const some = rules({}, { synced: agreed })
+        const plan = await planSync(here, there, some)
+        const after = new Map(there.refs)
+        for (const { name, old, new: id } of plan.refs) {
+          expect(after.get(name)).toBe(old as string)
+          after.set(name, id)
+        }
+        for (const [name, id] of there.refs) {
+          const now = after.get(name) ?? ''
+          expect(now === id || contains(now, id) || agreed.refs.get(name) === id).toBe(true)
+          if (name.startsWith('refs/tags/')) expect(now).toBe(id)
+        }
+        for (const [name, id] of here.refs) {
+          if (!some.crosses.test(name)) {
+            expect(after.get(name)).toBe(there.refs.get(name) as string)
+            continue
+          }
+          const isKnown =
+            contains(after.get(name) ?? '', id) ||
+            plan.aside.some(one => one.name === name && one.id === id) ||
+            agreed.refs.get(name) === id
+          // A branch that went back to an older commit has nothing that is not there.
+          const isOlder = [...after.values()].some(other => contains(other, id))
+          expect(isKnown || isOlder || plan.waits).toBe(true)
+        }
+      }),
+      { numRuns: 2000 },
+    ))
+
+  test('are planned once: after the plan is carried out, nothing is left to move', () =>
+    fc.assert(
+      fc.asyncProperty(repository, repository, synced, async (here, there, agreed) => {
+        const plan = await planSync(here, there, rules({}, { synced: agreed }))
+        const after = new Map(there.refs)
+        for (const { name, new: id } of plan.refs) after.set(name, id)
+        let [now] = [there.heads.get('.') as Head]
+        for (const move of plan.heads) now = move.head
+        const commit = now.branch === undefined ? now.commit : after.get(now.branch)
+        const moved = { ...there, refs: after, heads: new Map([['.', { ...now, commit }]]) }
+        const again = await planSync(
+          here,
+          { ...moved, heads: restoreBusy(moved.heads, there) },
+          rules({}, { synced: agreed }),
+        )
+        expect([again.refs, again.heads, again.indexes]).toEqual([[], [], []])
+        expect(again.aside).toEqual(plan.aside)
+      }),
+      { numRuns: 2000 },
+    ))
+
+  test('move HEAD only where it is still the agreed one, and never while something is open', () =>
+    fc.assert(
+      fc.asyncProperty(repository, repository, synced, async (here, there, agreed) => {
+        const plan = await planSync(here, there, rules({}, { synced: agreed }))
+        const [from, to, was] = [here, there, agreed].map(one => one.heads.get('.'))
+        if (from?.isBusy || to?.isBusy) expect([plan.heads, plan.indexes]).toEqual([[], []])
+        if (plan.heads.length > 0)
+          expect([to?.branch, to?.branch ?? to?.commit]).toEqual([was?.branch, was?.branch ?? was?.commit])
+        for (const index of plan.indexes) expect(index.old).toBe(to?.commit as string)
+      }),
+      { numRuns: 1000 },
+    ))
+})
+
+const restoreBusy = (heads: ReadonlyMap<string, Head>, from: RepositoryState): Map<string, Head> =>
+  new Map(
+    [...heads].map(([record, one]) => [record, { ...one, isBusy: from.heads.get(record)?.isBusy === true }]),
+  )
+
+describe('the name of a new ref', () => {
+  const there = new Map(
+    [MAIN, 'refs/heads/feature/a', 'refs/tags/v1', 'refs/remotes/origin/dev', 'refs/stash'].map(name => [
+      name,
+      'A',
+    ]),
+  )
+  test.each([
+    'refs/heads/fix',
+    'refs/heads/feature/b',
+    'refs/heads/user/issue-12_x+y',
+    'refs/heads/dependabot/npm_and_yarn/a-1.2.3',
+    'refs/heads/größe',
+    'refs/heads/日本',
+    'refs/tags/v2.0.0-rc.1',
+    'refs/heads/fix-#12',
+    'refs/heads/a@b',
+    'refs/heads/deadbee-fix',
+    'refs/notes/commits',
+  ])('%s is accepted', name => expect(judgeName(name, there)).toBeUndefined())
+
+  test.each([
+    'refs/heads/-x',
+    'refs/heads/a/-x',
+    'refs/heads/--upload-pack=evil',
+    'refs/heads/HEAD',
+    'refs/heads/FETCH_HEAD',
+    'refs/heads/ORIG_HEAD',
+    'refs/heads/@',
+    'refs/heads/deadbeef',
+    `refs/heads/${'a'.repeat(40)}`,
+    `refs/tags/${'0'.repeat(64)}`,
+    'refs/heads/v1-3-gdeadbee',
+    'refs/heads/refs/heads/main',
+    'refs/heads/heads/main',
+    'refs/heads/tags/v1',
+    'refs/heads/remotes/origin/dev',
+    'refs/heads/stash',
+    'refs/heads/v1',
+    'refs/tags/main',
+    'refs/heads/origin/dev',
+    'refs/heads/origin',
+    'refs/heads/MAIN',
+    'refs/heads/Feature/a',
+    'refs/heads/$(evil)',
+    'refs/heads/a;evil',
+    'refs/heads/a|b',
+    'refs/heads/`x`',
+    "refs/heads/it's",
+    'refs/heads/a\u202eb',
+    'refs/heads/a\u200bb',
+    'refs/heads/e\u0301',
+    'refs/heads/\x1b[2J',
+    'refs/heads/a\ufffd',
+    `refs/heads/${'a'.repeat(201)}`,
+  ])('%j is refused', name => expect(judgeName(name, there)).toBeString())
+})
