@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Who } from '../conformance/launcher.ts'
+import { spreadOut } from '../spread-out.ts'
 import { CACHE, isRoot, locked, makeBase } from './base-image.ts'
 import { BASE_NAME, PRUNE, type TestEngine } from './test-engine.ts'
 
@@ -41,7 +42,9 @@ export function podmanOf(who: Who): TestEngine {
   const store = join(CACHE, `podman-${who.uid}`)
   const run = join(RUN, `podman-${who.uid}`)
   for (const dir of [CACHE, RUN]) mkdirSync(dir, { recursive: true, mode: 0o755 })
-  for (const dir of [store, run]) own(dir, who)
+  const layers = join(store, 'storage/overlay')
+  for (const dir of [store, run, join(store, 'storage'), layers]) own(dir, who)
+  spreadOut(layers)
   const files = { storage: join(store, 'storage.conf'), settings: join(store, 'containers.conf') }
   const places = `driver = "overlay"\ngraphroot = "${store}/storage"\nrunroot = "${run}/storage"\n`
   write(files.storage, `[storage]\n${places}`)
