@@ -17,7 +17,7 @@ import { basename, dirname, join } from 'node:path'
 import type { Who } from '../conformance/launcher.ts'
 import { spreadOut } from '../spread-out.ts'
 import { CACHE, isRoot, makeBase } from './base-image.ts'
-import { BASE_NAME, PRUNE, type TestEngine } from './test-engine.ts'
+import { BASE_NAME, missingCommands, PRUNE, type TestEngine } from './test-engine.ts'
 
 export interface Dockerd extends TestEngine {
   /** The same daemon for another user: root may use every daemon. */
@@ -239,8 +239,6 @@ function load(engine: Dockerd): void {
 /** Why there is no Docker here, or undefined. */
 export function dockerMissing(): string | undefined {
   if (!isRoot) return 'dockerd has to be started by root'
-  const missing = ['dockerd', 'docker', 'containerd', 'runc', 'mmdebstrap'].filter(
-    tool => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0,
-  )
+  const missing = missingCommands(['dockerd', 'docker', 'containerd', 'runc', 'mmdebstrap'])
   return missing.length === 0 ? undefined : `${missing.join(', ')} missing`
 }
