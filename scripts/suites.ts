@@ -12,8 +12,8 @@ export interface Check {
 
 /**
  * One suite per lane runs at a time, beside those of the other lane. First come `checks` and `sources`, then the
- * suites without a lane, each alone, then `engines` and `others`. The suites of `engines` share the storage of
- * container engines.
+ * suites without a lane, each alone, then `engines` and `others`. The lanes are balanced by the measured time of
+ * their suites.
  */
 export type Lane = 'checks' | 'sources' | 'engines' | 'others'
 
@@ -92,7 +92,7 @@ export const SUITES: readonly (Check | Suite)[] = [
     testTimeout: 60_000,
     files: 2,
     wall: 480,
-    lane: 'engines',
+    lane: 'others',
   },
   {
     kind: 'suite',
