@@ -7,7 +7,15 @@ export interface Check {
   readonly kind: 'check'
   readonly name: string
   readonly argv: readonly string[]
+  readonly lane: Lane
 }
+
+/**
+ * One suite per lane runs at a time, beside those of the other lane. First come `checks` and `sources`, then the
+ * suites without a lane, each alone, then `engines` and `others`. The lanes are balanced by the measured time of
+ * their suites.
+ */
+export type Lane = 'checks' | 'sources' | 'engines' | 'others'
 
 export interface Suite {
   readonly kind: 'suite'
@@ -21,29 +29,41 @@ export interface Suite {
   readonly files?: number
   /** Timeout of the whole suite, in seconds. A suite that exceeds it is ended and has failed. */
   readonly wall: number
-  /**
-   * Suites of two lanes run in parallel, one suite per lane at a time: most of their time is waiting. The
-   * suites of `engines` share the storage of container engines. Suites without a lane run alone, before the
-   * lanes.
-   */
-  readonly lane?: 'engines' | 'others'
+  readonly lane?: Lane
 }
 
 const BUN = process.execPath
 
 export const SUITES: readonly (Check | Suite)[] = [
-  { kind: 'check', name: 'types', argv: ['node_modules/.bin/tsc', '--noEmit'] },
+  { kind: 'check', name: 'types', argv: ['node_modules/.bin/tsc', '--noEmit'], lane: 'checks' },
   {
     kind: 'check',
     name: 'lint',
     argv: ['node_modules/.bin/biome', 'ci', '--error-on-warnings', '--colors=off', '.'],
+    lane: 'checks',
   },
-  { kind: 'check', name: 'build', argv: [BUN, 'scripts/build.ts'] },
-  { kind: 'suite', name: 'unit', folder: './src', testTimeout: 15_000, files: 4, wall: 120 },
-  { kind: 'suite', name: 'repo', folder: './test/repo', testTimeout: 60_000, wall: 180 },
-  { kind: 'suite', name: 'golden', folder: './test/golden', testTimeout: 30_000, wall: 120 },
-  { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600, lane: 'others' },
-  { kind: 'suite', name: 'limits', folder: './test/limits', testTimeout: 15_000, wall: 120 },
+  { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600, lane: 'checks' },
+  { kind: 'check', name: 'build', argv: [BUN, 'scripts/build.ts'], lane: 'sources' },
+  {
+    kind: 'suite',
+    name: 'unit',
+    folder: './src',
+    testTimeout: 15_000,
+    files: 4,
+    wall: 120,
+    lane: 'sources',
+  },
+  { kind: 'suite', name: 'repo', folder: './test/repo', testTimeout: 60_000, wall: 180, lane: 'sources' },
+  {
+    kind: 'suite',
+    name: 'golden',
+    folder: './test/golden',
+    testTimeout: 30_000,
+    wall: 120,
+    lane: 'sources',
+  },
+  // Its claims are about CPU time and memory, so no other suite runs beside it.
+  { kind: 'suite', name: 'limits', folder: './test/limits', testTimeout: 15_000, files: 2, wall: 120 },
   // This suite looks at every process and mount of the machine.
   { kind: 'suite', name: 'leftovers', folder: './test/leftovers', testTimeout: 60_000, wall: 180 },
   {
@@ -72,7 +92,7 @@ export const SUITES: readonly (Check | Suite)[] = [
     testTimeout: 60_000,
     files: 2,
     wall: 480,
-    lane: 'engines',
+    lane: 'others',
   },
   {
     kind: 'suite',

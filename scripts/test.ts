@@ -5,16 +5,29 @@
  * Tests that fail while two suites run in parallel run once more, alone: some claims are about time, and a busy
  * machine would break them. Both results are printed, and the summary names these tests.
  */
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { spreadOut } from '../test/spread-out.ts'
 import { countTests, type Failure, type Tally } from './count-tests.ts'
-import { type Check, SUITES, type Suite } from './suites.ts'
+import { type Check, type Lane, SUITES, type Suite } from './suites.ts'
 
 const root = join(import.meta.dir, '..')
 const results = join(root, 'dist/test')
 const requireAll = process.env['PEN_REQUIRE_ALL'] === '1'
 /** More failures than this are not caused by load, so they are not repeated. */
 const MOST_AGAIN = 8
+
+const TEMPORARY = mkdtempSync(join(tmpdir(), 'pen-'))
+chmodSync(TEMPORARY, 0o1777)
+spreadOut(TEMPORARY)
+
+/** Tests remove their own files. The rest stays where something is still mounted: it may not be the tests'. */
+function removeTemporary(): void {
+  const isMounted =
+    process.platform === 'linux' && readFileSync('/proc/self/mounts', 'utf8').includes(` ${TEMPORARY}/`)
+  if (!isMounted) rmSync(TEMPORARY, { recursive: true, force: true })
+}
 
 /** Bun's banner and totals. This runner prints its own. */
 const NOISE = /^(bun test v.*|Ran \d+ tests? across .*|\s*\d+ (pass|fail|skip|expect\(\) calls))$/
@@ -37,7 +50,7 @@ async function execute(
   before: string,
   more: Readonly<Record<string, string>> = {},
 ): Promise<{ code: number; late: boolean }> {
-  const env = { ...process.env, ...more }
+  const env = { ...process.env, TMPDIR: TEMPORARY, ...more }
   const child = Bun.spawn([...argv], { cwd: root, env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   let late = false
   const timer = setTimeout(() => {
@@ -82,7 +95,8 @@ async function runSuite(suite: Suite): Promise<Tally> {
 async function passesAlone(suite: Suite, { file, name }: NonNullable<Failure['test']>): Promise<boolean> {
   const exactly = `${name.replace(/[^\w ]/g, '\\$&')}$`
   const env = { ...suite.env, PEN_EVERY_ENGINE: '1' }
-  const { late, tally } = await bunTest({ ...suite, env }, ['--test-name-pattern', exactly, `./${file}`])
+  const alone = { ...suite, name: `${suite.name}-alone`, env }
+  const { late, tally } = await bunTest(alone, ['--test-name-pattern', exactly, `./${file}`])
   return !late && tally !== undefined && tally.passed > 0 && tally.failures.length === 0
 }
 
@@ -138,10 +152,11 @@ async function run(suite: Check | Suite): Promise<void> {
     else failures.push(`${suite.name}: ${failure.text}`)
 }
 
-async function runLane(lane: Suite['lane']): Promise<void> {
-  for (const suite of chosen) if ((suite.kind === 'suite' ? suite.lane : undefined) === lane) await run(suite)
+async function runLane(lane: Lane | undefined): Promise<void> {
+  for (const suite of chosen) if (suite.lane === lane) await run(suite)
 }
 
+await Promise.all([runLane('checks'), runLane('sources')])
 await runLane(undefined)
 await Promise.all([runLane('engines'), runLane('others')])
 
@@ -158,3 +173,4 @@ if (second.length > 0) console.log(`\nFailed beside others, and passed alone:\n$
 if (failures.length > 0) console.log(`\nFailed:\n${list(failures)}\n`)
 console.log(`${passed} passed, ${failures.length} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
 process.exitCode = failures.length > 0 ? 1 : 0
+removeTemporary()

@@ -40,6 +40,8 @@ export interface Base {
   readonly full: string
   /** Only what the default image is made of, to measure it. */
   readonly slim: string
+  /** A Debian as its slim images are: without certificates, curl, and sources of packages. */
+  readonly bare: string
   /** Changes with the contents. */
   readonly key: string
 }
@@ -55,55 +57,43 @@ const RECIPE = JSON.stringify([SUITE, DEFAULT_PACKAGES, TEST_PACKAGES, LEFT_OUT,
 
 function baseHere(): Base {
   const key = createHash('sha256').update(RECIPE).digest('hex').slice(0, 12)
-  return { key, full: join(CACHE, `base-${key}.tar`), slim: join(CACHE, `slim-${key}.tar`) }
+  const tar = (name: string): string => join(CACHE, `${name}-${key}.tar`)
+  return { key, full: tar('base'), slim: tar('slim'), bare: tar('bare') }
 }
 
 /** The first process builds it and the others wait. It takes half a minute on a fast mirror. */
 export function makeBase(): Base {
   mkdirSync(CACHE, { recursive: true, mode: 0o755 })
   const base = baseHere()
-  if (existsSync(base.full)) return base
+  if (existsSync(base.bare)) return base
   locked('base', [
     'sh',
     '-c',
     '[ -e "$1" ] || exec "$2" run "$3"',
     'sh',
-    base.full,
+    base.bare,
     process.execPath,
     import.meta.path,
   ])
-  if (!existsSync(base.full)) throw new Error(`${base.full} was not made`)
+  if (!existsSync(base.bare)) throw new Error(`${base.bare} was not made`)
   return base
 }
 
-/**
- * A Debian as its slim images are, without certificates and without curl, whose packages come from `source`, one line of a sources.list.
- * Made once for each source.
- */
+/** The bare Debian with packages from `source`, one line of a sources.list. Made once for each source. */
 export function makeBareBase(source: string): string {
-  mkdirSync(CACHE, { recursive: true, mode: 0o755 })
-  const key = createHash('sha256')
-    .update(JSON.stringify([SUITE, source, LEFT_OUT]))
-    .digest('hex')
-    .slice(0, 12)
-  const file = join(CACHE, `bare-${key}.tar`)
-  if (existsSync(file)) return file
-  const words = [
-    'mmdebstrap',
-    ...['--variant=minbase', '--quiet', '--format=tar'],
-    ...LEFT_OUT.map(name => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
-    `--customize-hook=rm -rf "$1"/etc/apt/sources.list.d/*; echo '${source}' >"$1/etc/apt/sources.list"`,
-    ...[SUITE, `${file}.tmp`],
-  ]
-  locked('bare', [
-    'sh',
-    '-c',
-    '[ -e "$0" ] || { "$@" && chmod 644 "$0.tmp" && mv "$0.tmp" "$0"; }',
-    file,
-    ...words,
-  ])
+  const { bare } = makeBase()
+  const key = createHash('sha256').update(`${bare} ${source}`).digest('hex').slice(0, 12)
+  const file = join(CACHE, `bare-with-${key}.tar`)
+  locked('bare', ['sh', '-ec', ADD_SOURCE, 'sh', file, bare, source])
   return file
 }
+
+const ADD_SOURCE = `[ ! -e "$1" ] || exit 0
+rm -rf "$1.d" && mkdir -p "$1.d/etc/apt" && echo "$3" >"$1.d/etc/apt/sources.list"
+cp "$2" "$1.tmp"
+tar --append --file="$1.tmp" --owner=0 --group=0 --directory="$1.d" ./etc/apt/sources.list
+rm -r "$1.d"
+mv "$1.tmp" "$1"`
 
 /** Runs a command under a lock among all test processes. */
 export function locked(name: string, argv: readonly string[], env?: Readonly<Record<string, string>>): void {
@@ -116,32 +106,37 @@ export function locked(name: string, argv: readonly string[], env?: Readonly<Rec
   if (ran.status !== 0) throw new Error(`${argv.join(' ')}: ${ran.status} ${ran.stdout}${ran.stderr}`)
 }
 
-/** One run for both: the slim one is copied while the full one is being made. */
-function bootstrap({ full, slim }: Base): void {
-  const temporary = { full: `${full}.${process.pid}.tmp`, slim: `${slim}.${process.pid}.tmp` }
+/** One run for all: the smaller ones are copied while the full one is being made. */
+function bootstrap({ full, slim, bare }: Base): void {
+  const temporary = (file: string): string => `${file}.${process.pid}.tmp`
   const without = ['./var/lib/apt/lists/*', './var/cache/apt/*', './dev/*', './proc/*', './sys/*']
-  const pack = `tar --create --file='${temporary.slim}' --directory="$1" --one-file-system ${without
-    .map(path => `--exclude='${path}'`)
-    .join(' ')} .`
+  const pack = (file: string, ...more: readonly string[]) =>
+    `tar --create --file='${temporary(file)}' --directory="$1" --one-file-system ${[...without, ...more]
+      .map(path => `--exclude='${path}'`)
+      .join(' ')} .`
+  const install = (packages: readonly string[]) =>
+    `chroot "$1" apt-get install -y --no-install-recommends ${packages.join(' ')}`
   const words = [
     '--variant=minbase',
     '--quiet',
     '--format=tar',
-    `--include=${DEFAULT_PACKAGES.join(',')}`,
     ...LEFT_OUT.map(name => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
-    `--customize-hook=${pack}`,
-    `--customize-hook=chroot "$1" apt-get install -y --no-install-recommends ${TEST_PACKAGES.join(' ')}`,
+    `--customize-hook=${pack(bare, './etc/apt/sources.list', './etc/apt/sources.list.d/*')}`,
+    `--customize-hook=${install(DEFAULT_PACKAGES)}`,
+    `--customize-hook=${pack(slim)}`,
+    `--customize-hook=${install(TEST_PACKAGES)}`,
     SUITE,
-    temporary.full,
+    temporary(full),
   ]
+  // The bare one is the last: when it exists, all of them do.
+  const files = [slim, full, bare]
   try {
     const ran = spawnSync('mmdebstrap', words, { encoding: 'utf8', timeout: 280_000 })
     if (ran.status !== 0) throw new Error(`mmdebstrap: ${ran.status} ${ran.stderr.slice(-4000)}`)
-    for (const file of [temporary.slim, temporary.full]) chmodSync(file, 0o644)
-    renameSync(temporary.slim, slim)
-    renameSync(temporary.full, full)
+    for (const file of files) chmodSync(temporary(file), 0o644)
+    for (const file of files) renameSync(temporary(file), file)
   } finally {
-    for (const file of Object.values(temporary)) rmSync(file, { force: true })
+    for (const file of files) rmSync(temporary(file), { force: true })
   }
 }
 

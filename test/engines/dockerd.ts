@@ -13,11 +13,11 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Who } from '../conformance/launcher.ts'
+import { spreadOut } from '../spread-out.ts'
 import { CACHE, isRoot, makeBase } from './base-image.ts'
-import { BASE_NAME, PRUNE, type TestEngine } from './test-engine.ts'
+import { BASE_NAME, missingCommands, PRUNE, type TestEngine } from './test-engine.ts'
 
 export interface Dockerd extends TestEngine {
   /** The same daemon for another user: root may use every daemon. */
@@ -94,13 +94,13 @@ export async function startDockerd(who: Who): Promise<Dockerd> {
   return engine
 }
 
-/** Directories of daemons begin with this. */
-export const DAEMONS = join(tmpdir(), 'pen-docker-')
+/** Directories of daemons begin with this. Not in a temporary directory of one run: the next run removes what is left. */
+export const DAEMONS = '/tmp/pen-docker-'
 
 /** Directories whose daemon is gone, left by tests that were killed. */
 function sweep(): void {
-  for (const name of readdirSync(tmpdir()).filter(entry => entry.startsWith(basename(DAEMONS)))) {
-    const dir = join(tmpdir(), name)
+  for (const name of readdirSync(dirname(DAEMONS)).filter(entry => entry.startsWith(basename(DAEMONS)))) {
+    const dir = join(dirname(DAEMONS), name)
     const pid = pidIn(join(dir, 'pid'))
     // A daemon without a pid file yet is about to write it.
     const made = statSync(dir, { throwIfNoEntry: false })?.mtimeMs
@@ -146,6 +146,9 @@ const TAKEN = 75
 /** The lock is released by the last process that has it open, including the daemon's containerd. */
 function launch(dir: string, store: string, who: Who): ChildProcess {
   mkdirSync(store, { recursive: true, mode: 0o711 })
+  const layers = join(store, 'overlay2')
+  mkdirSync(layers, { recursive: true, mode: 0o710 })
+  spreadOut(layers)
   writeFileSync(join(dir, 'daemon.json'), '{}')
   const words = [
     ...['setpriv', '--pdeathsig', 'TERM', 'flock', '--no-fork', '-n', '-E', String(TAKEN), `${store}.lock`],
@@ -236,8 +239,6 @@ function load(engine: Dockerd): void {
 /** Why there is no Docker here, or undefined. */
 export function dockerMissing(): string | undefined {
   if (!isRoot) return 'dockerd has to be started by root'
-  const missing = ['dockerd', 'docker', 'containerd', 'runc', 'mmdebstrap'].filter(
-    tool => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0,
-  )
+  const missing = missingCommands(['dockerd', 'docker', 'containerd', 'runc', 'mmdebstrap'])
   return missing.length === 0 ? undefined : `${missing.join(', ')} missing`
 }

@@ -2,12 +2,12 @@
  * Podman for the tests, as root and as an ordinary user, with its own storage and settings. It touches none of
  * the machine's containers, ignores the machine's configuration, and needs no systemd session.
  */
-import { spawnSync } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Who } from '../conformance/launcher.ts'
+import { spreadOut } from '../spread-out.ts'
 import { CACHE, isRoot, locked, makeBase } from './base-image.ts'
-import { BASE_NAME, PRUNE, type TestEngine } from './test-engine.ts'
+import { BASE_NAME, missingCommands, PRUNE, type TestEngine } from './test-engine.ts'
 
 /**
  * Settings that differ between machines are explicit: a runtime for every cgroup layout, and limits that may be
@@ -41,7 +41,9 @@ export function podmanOf(who: Who): TestEngine {
   const store = join(CACHE, `podman-${who.uid}`)
   const run = join(RUN, `podman-${who.uid}`)
   for (const dir of [CACHE, RUN]) mkdirSync(dir, { recursive: true, mode: 0o755 })
-  for (const dir of [store, run]) own(dir, who)
+  const layers = join(store, 'storage/overlay')
+  for (const dir of [store, run, join(store, 'storage'), layers]) own(dir, who)
+  spreadOut(layers)
   const files = { storage: join(store, 'storage.conf'), settings: join(store, 'containers.conf') }
   const places = `driver = "overlay"\ngraphroot = "${store}/storage"\nrunroot = "${run}/storage"\n`
   write(files.storage, `[storage]\n${places}`)
@@ -92,9 +94,7 @@ function write(file: string, text: string): void {
 
 /** Why there is no podman for this user, or undefined. */
 export function podmanMissing(who: Who): string | undefined {
-  const has = (tool: string): boolean => spawnSync('sh', ['-c', `command -v ${tool}`]).status === 0
-  const missing = ['podman', 'runc', 'conmon', 'mmdebstrap', ...(who.uid === 0 ? [] : ['newuidmap'])].filter(
-    tool => !has(tool),
-  )
+  const rootless = who.uid === 0 ? [] : ['newuidmap']
+  const missing = missingCommands(['podman', 'runc', 'conmon', 'mmdebstrap', ...rootless])
   return missing.length === 0 ? undefined : `${missing.join(', ')} missing`
 }

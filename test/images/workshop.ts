@@ -1,12 +1,13 @@
 /** A home with a project, where one engine builds images. */
 import { spawnSync } from 'node:child_process'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { sandboxId } from '../../src/config/project.ts'
 import { auditRecords } from '../audit-records.ts'
 import { Box } from '../conformance/box.ts'
 import { type Launcher, PEN } from '../conformance/launcher.ts'
 import { ANY_BACKEND } from '../conformance/test-backend.ts'
-import { removeImages, type TestEngine } from '../engines/test-engine.ts'
+import { oneAtATime, removeImages, type TestEngine } from '../engines/test-engine.ts'
 
 export interface Said {
   readonly code: number | null
@@ -20,6 +21,7 @@ export class Workshop {
   /** Words before pen, and the pen to use: on another machine when a test has one. */
   readonly #around: readonly string[]
   readonly #pen: string
+  #dockerfiles = 0
 
   constructor(engine: TestEngine, around: readonly string[] = [], pen = PEN) {
     this.engine = engine
@@ -42,18 +44,12 @@ export class Workshop {
 
   /** The user's own live config. */
   configure(config: object): void {
-    const state = this.box.directory(this.stateDir, 0o700)
-    this.box.file(join(state, 'config.json'), `${JSON.stringify({ version: 1, ...config })}\n`, 0o600)
+    this.box.file(join(this.stateDir, 'config.json'), `${JSON.stringify({ version: 1, ...config })}\n`, 0o600)
   }
 
   get stateDir(): string {
-    const sandboxes = join(this.box.home, '.pen/sandboxes')
-    this.box.directory(sandboxes, 0o700)
-    const known = readdirSync(sandboxes)[0]
-    if (known !== undefined) return join(sandboxes, known)
-    // pen itself prints the path: any verb that writes would do.
-    this.pen('deny', 'placeholder.example.com')
-    return join(sandboxes, readdirSync(sandboxes)[0] ?? '')
+    const sandboxes = this.box.directory(join(this.box.home, '.pen/sandboxes'), 0o700)
+    return this.box.directory(join(sandboxes, sandboxId(this.box.project)), 0o700)
   }
 
   words(...args: readonly string[]): { argv: string[]; env: Record<string, string> } {
@@ -75,7 +71,8 @@ export class Workshop {
 
   /** One command of pen in the project, as the user of the engine. */
   pen(...args: readonly string[]): Said {
-    const [program = '', ...rest] = this.words(...args).argv
+    const { argv } = this.words(...args)
+    const [program = '', ...rest] = args[0] === 'build' ? oneAtATime(this.engine, argv) : argv
     const ran = spawnSync(program, rest, { encoding: 'utf8', timeout: 55_000 })
     return { code: ran.status, out: ran.stdout, err: ran.stderr }
   }
@@ -113,6 +110,7 @@ export class Workshop {
   }
 
   dockerfile(text: string): string {
+    this.#dockerfiles += 1
     return this.box.file('.pen/Dockerfile', text)
   }
   write(path: string, text: string): void {
@@ -120,7 +118,8 @@ export class Workshop {
   }
 
   [Symbol.dispose](): void {
-    removeImages(this.engine, this.box.project)
+    // Half a second of the engine, where there is nothing to remove.
+    if (this.#dockerfiles > 0) removeImages(this.engine, this.box.project)
     this.box.remove()
   }
 }

@@ -11,7 +11,7 @@ import { onGrounds, type Place, PROCESS } from './place.ts'
 
 const ESBUILD = join(import.meta.dir, 'node_modules/esbuild/bin/esbuild')
 
-usePackage('as built')
+usePackage()
 
 const PROGRAM = `import { Sandbox } from 'pen'
 async function main() {

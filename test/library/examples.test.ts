@@ -11,7 +11,7 @@ const OFFLINE = { network: { offline: true } }
 
 const PACKAGES = join(import.meta.dir, 'node_modules')
 
-usePackage('as built')
+usePackage()
 
 /** In a directory where npm installed pen, with the examples and their frameworks beside it. */
 async function runExample(

@@ -1,31 +1,64 @@
-/** pen as `npm pack` makes it and npm installs it: once for all tests of a file. */
-import { afterAll, beforeAll } from 'bun:test'
+/**
+ * pen as `npm pack` makes it and npm installs it. Packing rebuilds everything and compresses the program, so it is
+ * done once for each state of the sources, and kept for the next run.
+ */
+import { beforeAll } from 'bun:test'
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { createHash } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Place } from './place.ts'
 
 const ROOT = join(import.meta.dir, '../..')
+const KEPT = join(ROOT, '.test-homes')
+const SOURCES = [
+  'src',
+  'scripts',
+  'image',
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'tsconfig.library.json',
+] as const
 const MANIFEST = '{ "type": "module" }'
 let installed = ''
 
-/**
- * For one test file. A release is packed with `prepack`, which rebuilds everything; the others use the build of
- * the tests. The package has no dependency, so npm contacts no registry.
- */
-export function usePackage(how: 'released' | 'as built'): void {
+/** For one test file. The package has no dependency, so npm contacts no registry. */
+export function usePackage(): void {
   beforeAll(() => {
-    const dir = mkdtempSync(join(tmpdir(), 'pen-installed-'))
-    installed = dir
-    chmodSync(dir, 0o755)
-    npm(ROOT, 'pack', '--silent', `--ignore-scripts=${how === 'as built'}`, '--pack-destination', dir)
-    const [packed = ''] = readdirSync(dir)
-    writeFileSync(join(dir, 'package.json'), MANIFEST)
-    npm(dir, 'install', '--offline', '--no-audit', '--no-fund', '--silent', join(dir, packed))
-    rmSync(join(dir, packed))
+    mkdirSync(KEPT, { recursive: true, mode: 0o755 })
+    installed = join(KEPT, `package-${keyOfSources()}`)
+    run(ROOT, 'flock', join(KEPT, 'package.lock'), 'sh', '-ec', MAKE, 'sh', installed, MANIFEST)
   }, 180_000)
-  afterAll(() => rmSync(installed, { recursive: true, force: true }))
+}
+
+/** Makes the directory $1, unless another process has made it. */
+const MAKE = `[ ! -e "$1" ] || exit 0
+rm -rf "\${1%-*}"-*
+umask 022
+mkdir "$1.tmp"
+npm pack --silent --pack-destination "$1.tmp"
+cd "$1.tmp"
+printf %s "$2" > package.json
+npm install --offline --no-audit --no-fund --silent ./*.tgz
+rm ./*.tgz
+mv "$1.tmp" "$1"`
+
+function keyOfSources(): string {
+  const hash = createHash('sha256')
+  for (const file of SOURCES.flatMap(name => filesBelow(name)))
+    hash
+      .update(`${file}\0`)
+      .update(readFileSync(join(ROOT, file)))
+      .update('\0')
+  return hash.digest('hex').slice(0, 12)
+}
+
+function filesBelow(name: string): string[] {
+  if (!statSync(join(ROOT, name)).isDirectory()) return [name]
+  return readdirSync(join(ROOT, name))
+    .sort()
+    .flatMap(entry => filesBelow(`${name}/${entry}`))
 }
 
 /** The same in a directory of the place's user. */
@@ -36,9 +69,7 @@ export function install(place: Place, dir: string): void {
   if (uid !== 0) run('/', 'chown', '-hR', `${uid}:${gid}`, join(dir, 'node_modules'))
 }
 
-const npm = (cwd: string, ...args: readonly string[]): void => run(cwd, 'npm', ...args)
-
 function run(cwd: string, program: string, ...args: readonly string[]): void {
-  const ran = spawnSync(program, args, { cwd, encoding: 'utf8', timeout: 120_000 })
+  const ran = spawnSync(program, args, { cwd, encoding: 'utf8', timeout: 170_000 })
   if (ran.status !== 0) throw new Error(`${program} ended with ${ran.status}: ${ran.stdout}${ran.stderr}`)
 }

@@ -12,7 +12,7 @@ import { GAPS } from '../soft/soft-box.ts'
 import { install, usePackage } from './installed-package.ts'
 import { inPlace, onGrounds, type Place, PROCESS, SOFT } from './place.ts'
 
-usePackage('released')
+usePackage()
 
 const FILES = ['dist/pen', 'dist/index.js', 'package.json'] as const
 

@@ -11,7 +11,7 @@ import { onGrounds, PROCESS } from './place.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 
-usePackage('released')
+usePackage()
 
 const PROGRAM = `
 import { Sandbox, SandboxError, type ExecResult, type PolicyDocument, type RunningCommand } from 'pen'

@@ -15,6 +15,9 @@ function inside(word: string): number[] {
 const unique = (here: ProjectSandbox): string =>
   `7${here.box.root.replaceAll(/[^0-9]/g, '').slice(-4)}${process.pid}`
 
+/** Waits in the project until the test makes this file. */
+const UNTIL_GO = 'until [ -e go ]; do sleep 0.05; done'
+
 lifecycleTest('P14 exit codes are right: of commands, signals, and what cannot be started', async here => {
   await here.pen(...START)
   expect(await here.sh('exit 0')).toMatchObject({ code: 0 })
@@ -68,10 +71,11 @@ lifecycleTest('P14 a client that is killed ends its command, and no other', asyn
   await here.pen(...START)
   const word = unique(here)
   const victim = here.start(['exec', '--', '/bin/sh', '-c', `trap "" HUP; echo up; sleep ${word}`])
-  const other = here.start(['exec', '--', '/bin/sh', '-c', 'echo up; sleep 3; echo done'])
+  const other = here.start(['exec', '--', '/bin/sh', '-c', `echo up; ${UNTIL_GO}; echo done`])
   await Promise.all([victim.printed('up'), other.printed('up')])
   victim.child.kill('SIGKILL')
   await until(() => inside(`sleep ${word}`).length === 0, 2500)
+  here.box.file('go', '')
   expect(await other.ended).toMatchObject({ code: 0, stdout: 'up\ndone\n' })
 })
 
@@ -80,7 +84,7 @@ lifecycleTest(
   async here => {
     await here.pen(...START)
     const size = 50_000_000
-    const script = `"$0" exec -- head -c ${size} /dev/zero | (sleep 2; wc -c)`
+    const script = `"$0" exec -- head -c ${size} /dev/zero | (${UNTIL_GO}; wc -c)`
     const [program = '', ...rest] = [...here.box.launcher.who.become, '/bin/sh', '-c', script, PEN]
     const slow = Bun.spawn([program, ...rest], {
       cwd: here.box.project,
@@ -91,6 +95,7 @@ lifecycleTest(
     const quick = await here.sh('echo quick')
     expect(quick).toMatchObject({ code: 0, stdout: 'quick\n' })
     expect(quick.ms).toBeLessThan(1500)
+    here.box.file('go', '')
     expect((await new Response(slow.stdout).text()).trim()).toBe(String(size))
     // The other direction.
     const counted = await here.start(['exec', '--', 'sha256sum'], { stdin: new Uint8Array(size) }).ended

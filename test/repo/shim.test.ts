@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Clone, makeClone, run } from './clone.ts'
 
@@ -13,11 +14,15 @@ const BUILT = 'pen: building…\n'
 
 describe('./pen', () => {
   test('builds on the first call, and stdout is the program’s alone', () => {
-    expect(clone.pen(['run', 'a b', '--'])).toEqual({ code: 0, out: '["run","a b","--"] /tmp\n', err: BUILT })
+    expect(clone.pen(['run', 'a b', '--'])).toEqual({
+      code: 0,
+      out: `["run","a b","--"] ${tmpdir()}\n`,
+      err: BUILT,
+    })
   })
 
   test('prints nothing on the second call', () => {
-    expect(clone.pen([])).toEqual({ code: 0, out: '[] /tmp\n', err: '' })
+    expect(clone.pen([])).toEqual({ code: 0, out: `[] ${tmpdir()}\n`, err: '' })
   })
 
   test('works through links, relative and absolute, and by a relative path', () => {

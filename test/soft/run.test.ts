@@ -140,7 +140,7 @@ forEverybody('everything ends with the timeout, and with the command', async box
     '--isolation',
     'soft',
     '--wall',
-    '3s',
+    '1500ms',
     ...accepting(GAPS),
     '--',
     'sh',
@@ -185,7 +185,7 @@ forEverybody('a command that stops, kills or impersonates its supervisor is stil
   const script = (line: string) =>
     `echo $$ > pid; rm -f own; setsid sh -c 'echo $$ > own; sleep 300' & while [ ! -s own ]; do :; done; trap "" TERM; ${line}; sleep 300`
   const isEnded = async (line: string) => {
-    const flags = ['--wall', '2s', ...accepting(GAPS)]
+    const flags = ['--wall', '1s', ...accepting(GAPS)]
     const watch = new Stopwatch()
     await box.pen('run', '--isolation', 'soft', ...flags, '--', 'sh', '-c', script(line))
     expect(watch.ms).toBeLessThan(12_000)
