@@ -45,7 +45,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   },
   {
     title: 'Files',
-    common: ['grant', 'revoke'],
+    common: ['grant'],
     verbs: {
       grant: () => import('../verbs/files/grant.ts'),
       revoke: () => import('../verbs/files/revoke.ts'),
@@ -59,7 +59,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   },
   {
     title: 'Git',
-    common: ['git status', 'git import'],
+    common: ['git status'],
     verbs: {
       'git status': () => import('../verbs/git/status.ts'),
       'git log': () => import('../verbs/git/log.ts'),

@@ -64,6 +64,11 @@ export class GitSurvey {
   shared(dir: string, root: string): void {
     this.places.add(`${dir}/hooks`, root, { kind: 'git-hooks' })
     this.places.add(`${dir}/commondir`, root)
+    // The old directories for remotes: a push to a local remote runs its hooks. git creates `branches`, and leaves it empty.
+    this.places.add(`${dir}/remotes`, root)
+    const isUnused = listDirectory(`${dir}/branches`).length === 0
+    if (isUnused) this.places.watch(`${dir}/branches`, root, { kind: 'git-hooks' })
+    else this.places.add(`${dir}/branches`, root)
     for (const name of ['config', 'config.worktree']) {
       const file = `${dir}/${name}`
       const settings = this.places.look(file)?.isFile() ? this.#read(file) : []
