@@ -15,6 +15,8 @@ import type { BackendChoice } from './choose-backend.ts'
 import { liveState } from './live-files.ts'
 
 export interface PrepareOptions {
+  /** The default is the project of the current directory. */
+  readonly project?: Project
   readonly command: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly allowUserExpansion: boolean
@@ -52,7 +54,7 @@ export async function prepare(
   options: PrepareOptions,
   onChosen?: (chosen: Chosen) => void,
 ): Promise<Prepared> {
-  const project = findProject()
+  const { project = findProject() } = options
   const load: LoadOptions = {
     flags: options.flags(project),
     allowUserExpansion: options.allowUserExpansion,

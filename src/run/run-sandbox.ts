@@ -33,8 +33,9 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
   const undo = new UndoStack()
   try {
     const door = new SandboxDoor(undo)
-    await sweepAfterKill(findProject().stateDir, options.tell)
-    const prepared = await prepare(options, chosen => beginEarly(chosen, door))
+    const project = findProject()
+    await sweepAfterKill(project.stateDir, options.tell)
+    const prepared = await prepare({ ...options, project }, chosen => beginEarly(chosen, door))
     options.onPlan?.(prepared)
     refuseOpenGaps(prepared.plan, prepared.loaded.policy.acceptGaps)
     const failed = (error: unknown): never => {
