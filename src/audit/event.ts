@@ -67,6 +67,14 @@ interface ForwardedPort {
   readonly host: number
 }
 
+interface GitRef {
+  /** Hostile. */
+  readonly ref: string
+  readonly commit: string | undefined
+  /** The git directory of a submodule, below the repository's. */
+  readonly submodule?: string | undefined
+}
+
 /** Each kind of record and its fields. */
 interface Fields {
   'run-start': {
@@ -136,6 +144,10 @@ interface Fields {
     /** Why it is not held. */
     readonly reason?: string | undefined
   }
+  /** A ref of the host's repository follows one of the sandbox's. `HEAD` counts as one. */
+  'ref-moved': GitRef
+  /** It stays in the sandbox, or goes to `refs/pen/`. */
+  'ref-refused': GitRef & { readonly reason: string }
   /** A command started in a sandbox that stays. */
   'exec-start': Command & {
     /** Identifies the command within its run. */
@@ -258,6 +270,8 @@ export const VERDICTS: Readonly<Record<Kind, Verdict>> = {
   'limit-hit': 'error',
   quarantine: 'deny',
   'place-held': 'note',
+  'ref-moved': 'allow',
+  'ref-refused': 'deny',
   'exec-start': 'note',
   'exec-end': 'note',
   'forward-start': 'note',

@@ -9,6 +9,7 @@ import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { fingerprint } from './fingerprint.ts'
+import type { RefEvent } from './repository-sync.ts'
 import type { SyncAllOptions, SyncResult } from './sync-all.ts'
 
 /** A moved ref is on the other side within a second. */
@@ -19,7 +20,7 @@ const MOST_WAIT_MS = 60_000
 /** The place of a sandbox that stays. A run has its own, or takes over one that is free. */
 export const STAYS = 'stays'
 
-export interface OwnOptions extends Omit<SyncAllOptions, 'entry' | 'dir'> {
+export interface OwnOptions extends Omit<SyncAllOptions, 'entry' | 'dir' | 'record'> {
   /** How many submodules have no checkout. */
   readonly emptyModules: number
 }
@@ -38,6 +39,10 @@ export class OwnRepository {
   #timer: ReturnType<typeof setTimeout> | undefined
   #working: Promise<void> = Promise.resolve()
   #count = 0
+  /** Before the audit is open, events wait. Each is recorded once. */
+  readonly #events: RefEvent[] = []
+  readonly #told = new Set<string>()
+  #record = (event: RefEvent): void => void this.#events.push(event)
   #isOpen: boolean = true
   /** Removes the pin. Undefined: there is none yet. */
   #unpin: (() => void) | undefined
@@ -76,12 +81,18 @@ export class OwnRepository {
     this.#places = [...options.records, ...below]
   }
 
-  /** Syncs whenever refs, HEAD or index changed on either side. */
-  watch(): void {
+  /** Syncs whenever refs, HEAD or index changed on either side. `record` throws when the audit cannot be written. */
+  watch(record: (event: RefEvent) => void): void {
+    this.#record = record
+    for (const event of this.#events.splice(0)) record(event)
+    this.#wait()
+  }
+
+  #wait(): void {
     const wait = Math.min(MOST_WAIT_MS, LOOK_MS * Math.max(1, this.#count - FULL_SPEED_SYNCS))
     this.#timer = setTimeout(() => {
       this.#working = this.#turn().finally(() => {
-        if (this.#isOpen) this.watch()
+        if (this.#isOpen) this.#wait()
       })
     }, wait)
     this.#timer.unref()
@@ -156,7 +167,12 @@ export class OwnRepository {
   async #sync(): Promise<void> {
     this.#count++
     const { syncAll } = await import('./sync-all.ts')
-    this.#result = await syncAll({ ...this.#options, entry: this.#entry, dir: this.dir })
+    const record = (event: RefEvent): void => {
+      const text = JSON.stringify(event)
+      if (!this.#told.has(text)) this.#record(event)
+      this.#told.add(text)
+    }
+    this.#result = await syncAll({ ...this.#options, entry: this.#entry, dir: this.dir, record })
     this.#seen = this.#look()
   }
 }

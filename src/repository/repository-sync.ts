@@ -1,4 +1,5 @@
 /** Brings the sandbox's repository and the host's one in step. One object per git directory: the project's, and each submodule's. */
+import type { AuditEventOf } from '../audit/event.ts'
 import { type At, applyHead, applyIndex, applyRefs, changedPaths, storeStash } from './apply-sync.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 import { importLargeFiles } from './import-large-files.ts'
@@ -27,7 +28,11 @@ export interface SyncOptions extends ImportOptions {
   readonly isGuarded: (path: string, blob: string) => boolean
   /** The user has looked at the commits and agreed. */
   readonly hasConsent: boolean
+  /** Called before a ref of the host moves, and for each that does not. */
+  readonly record: (event: RefEvent) => void
 }
+
+export type RefEvent = AuditEventOf<'ref-moved' | 'ref-refused'>
 
 export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'deleted'> {
   /** Refs that moved on the host. */
@@ -42,8 +47,22 @@ export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'delete
   readonly isComplete: boolean
 }
 
-/** More new refs at once are a flood. The rest comes with the next sync. */
+/** More at once is a flood. The rest comes with the next sync. */
 const MAX_MOVES = 1000
+const MAX_ASIDE = 100
+
+function bounded(plan: SyncPlan): SyncPlan {
+  const { refs, aside, refused, deleted } = plan
+  if (refs.length <= MAX_MOVES && [aside, refused, deleted].every(list => list.length <= MAX_ASIDE))
+    return plan
+  return {
+    ...plan,
+    refs: refs.slice(0, MAX_MOVES),
+    aside: aside.slice(0, MAX_ASIDE),
+    refused: refused.slice(0, MAX_ASIDE),
+    deleted: deleted.slice(0, MAX_ASIDE),
+  }
+}
 
 const TO_HOST = 'pen: from the sandbox'
 const TO_SANDBOX = 'pen: from the host'
@@ -74,7 +93,8 @@ export class RepositorySync {
       throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
     await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
-    const out = await planSync(own, theirs, this.#rules(CROSSES_TO_HOST, judgeName))
+    const all = await planSync(own, theirs, this.#rules(CROSSES_TO_HOST, judgeName))
+    const out = bounded(all)
     const { moved, aside } = await this.#toHost(out)
     const after = await readState(host.run, gitDir)
     const back = await planSync(
@@ -90,7 +110,7 @@ export class RepositorySync {
     const isStaged = !isOpen && (await this.#isStaged())
     const worktrees = [...now.heads.keys()].filter(record => !after.heads.has(record))
     const isComplete =
-      !isOpen && !isStaged && !out.waits && out.refused.length === 0 && worktrees.length === 0
+      !isOpen && !isStaged && out === all && !out.waits && out.refused.length === 0 && worktrees.length === 0
     return {
       moved,
       aside,
@@ -123,6 +143,7 @@ export class RepositorySync {
     const { host, sandbox, hasConsent } = this.#options
     const held = await this.#heldStashes(plan.stashes)
     const stashes = plan.stashes.filter(id => !held.some(stash => stash.id === id))
+    this.#record(plan, held)
     const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
     const aside = [
       ...plan.aside,
@@ -142,6 +163,16 @@ export class RepositorySync {
     const moved = plan.refs.filter(move => !failed.includes(move)).map(({ name }) => name)
     if (hasConsent) await this.#dropHeld(moved)
     return { moved, aside }
+  }
+
+  #record({ refs, heads, aside, refused }: SyncPlan, held: readonly Aside[]): void {
+    const { record, gitDir: submodule } = this.#options
+    for (const { name: ref, new: commit } of refs) record({ kind: 'ref-moved', ref, commit, submodule })
+    for (const { head } of heads) record({ kind: 'ref-moved', ref: 'HEAD', commit: head.commit, submodule })
+    for (const { name: ref, id: commit, reason } of [...aside, ...held])
+      record({ kind: 'ref-refused', ref, commit, reason, submodule })
+    for (const { name: ref, why } of refused)
+      record({ kind: 'ref-refused', ref, commit: undefined, reason: why, submodule })
   }
 
   /** A stash has the working tree, the index and often untracked files, each as a commit. `git stash pop` writes all of them. */
@@ -173,8 +204,7 @@ export class RepositorySync {
   }
 
   async #apply(git: GitRunner, plan: SyncPlan, message: string) {
-    const moves = plan.refs.slice(0, MAX_MOVES)
-    const failed = await applyRefs(git, this.#at, moves, message)
+    const failed = await applyRefs(git, this.#at, plan.refs, message)
     const hasMoved = ({ new: id }: IndexMove): boolean => !failed.some(move => move.new === id)
     for (const move of plan.heads) await applyHead(git, this.#at, move, message)
     for (const move of plan.indexes) if (hasMoved(move)) await applyIndex(git, this.#at, move)

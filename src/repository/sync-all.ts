@@ -11,7 +11,7 @@ import { GitBox } from './git-box.ts'
 import { guardedPaths } from './guarded-paths.ts'
 import { HostGit } from './host-git.ts'
 import { OWN_KEYS, syncedFile } from './make-own-directory.ts'
-import { RepositorySync } from './repository-sync.ts'
+import { type RefEvent, RepositorySync } from './repository-sync.ts'
 import { readSynced, writeSynced } from './synced-file.ts'
 
 export interface SyncAllOptions {
@@ -24,6 +24,7 @@ export interface SyncAllOptions {
   readonly protectedPaths: readonly string[]
   /** The user has looked at what waits for consent, and agrees. */
   readonly hasConsent?: boolean
+  readonly record?: (event: RefEvent) => void
   /** pen's directory for this repository, and the sandbox's directory in it. */
   readonly entry: string
   readonly dir: HostPath
@@ -74,7 +75,15 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
 }
 
 function syncOptions(
-  { world, entry, records, workspace, protectedPaths, hasConsent = false }: SyncAllOptions,
+  {
+    world,
+    entry,
+    records,
+    workspace,
+    protectedPaths,
+    hasConsent = false,
+    record = () => undefined,
+  }: SyncAllOptions,
   { path, alternates }: GitDirectory,
   below: string,
 ) {
@@ -90,6 +99,7 @@ function syncOptions(
     isGuarded:
       below === '' ? guardedPaths(workspace, protectedPaths) : (file: string) => file === '.gitmodules',
     hasConsent,
+    record,
   }
 }
 

@@ -100,7 +100,7 @@ export class Supervisor {
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
       running.begin(audit)
-      this.#sandbox.repository?.watch()
+      this.#sandbox.repository?.watch(event => audit.record(event))
       phase(isCommand ? 'command started' : 'exec daemon started')
       const files = this.#serveFiles()
       const working = this.#workload(stopping)

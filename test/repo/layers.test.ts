@@ -30,7 +30,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   // What is on the host before a sandbox starts. Only looks.
   survey: ['backend', 'config', 'plan', 'policy', 'base'],
   // The sandbox's own git directory, and its sync with the host's.
-  repository: ['survey', 'backend', 'config', 'plan', 'policy', 'base'],
+  repository: ['survey', 'backend', 'audit', 'config', 'plan', 'policy', 'base'],
   // Holds, watches and quarantines places while a sandbox runs.
   protect: ['survey', 'backend', 'audit', 'config', 'policy', 'base'],
   // The socket between commands and a supervisor, and the state on disk that leads to it.

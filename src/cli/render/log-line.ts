@@ -66,6 +66,11 @@ const KINDS: Readonly<Record<string, (field: Fields, record: AuditRecord) => [st
     `limit reached ${field('value') ?? ''} ${because(field)}`.trimEnd(),
   ],
   quarantine: field => [path(field), `${because(field)}${moved(field)}`],
+  'ref-moved': field => [
+    word(field('ref') ?? ''),
+    `came from the sandbox (${field('commit')?.slice(0, 10) ?? '-'})`,
+  ],
+  'ref-refused': field => [word(field('ref') ?? ''), `did not come from the sandbox: ${because(field)}`],
   'place-held': field => [path(field), `was created or replaced, and ${held(field)}`],
   'broker-allowed': field => [path(field), `${field('op')}: granted by ${field('rule') ?? '-'}`],
   'broker-denied': field => [path(field), `${field('op')}: ${because(field)}`],
