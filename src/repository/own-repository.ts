@@ -128,6 +128,11 @@ export class OwnRepository {
     return this.#result?.lines ?? []
   }
 
+  /** What is not on the host, as of the last sync. Lines for the user. */
+  pending(): readonly string[] {
+    return this.#result?.lines ?? []
+  }
+
   /** Stops watching. The directory stays for the next run, unless `finish` removed it. */
   close(): void {
     clearTimeout(this.#timer)

@@ -26,6 +26,8 @@ export interface SandboxStatus {
   readonly exec: Policy['exec']
   readonly weaker: readonly { readonly name: string; readonly how: string }[]
   readonly gaps: readonly { readonly name: string; readonly why: string }[]
+  /** What git has only in the sandbox, as of the last sync: staged files, an unfinished rebase, refs that were put aside. */
+  readonly git: readonly string[]
   /** Commands that run now. */
   readonly executions: number
 }
@@ -71,6 +73,7 @@ export function statusOf(
     exec: { ...loaded.policy.exec },
     weaker: plan.weaker.map(({ name, how }) => ({ name, how })),
     gaps: plan.gaps.filter(({ name }) => accepted.includes(name)).map(({ name, why }) => ({ name, why })),
+    git: serving.repository?.pending() ?? [],
     executions,
   }
 }

@@ -83,6 +83,7 @@ export function statusText(
     ...weakerRows(status, all),
     ...status.gaps.map(({ name, why }) => ['gap', `${name}: ${printable(why, 300)}`] as const),
     ...risks.map(risk => ['warning', paint('yellow', printable(risk, 600))] as const),
+    ...status.git.map(line => ['git', printable(line.replace(/^git: /, ''), 600)] as const),
     ['commands', String(status.executions)],
     ['supervisor', `process ${status.pid}, run ${printable(status.run, 64)}`],
   ]
