@@ -1,7 +1,7 @@
 /** The first build of a user whose base image is a plain Debian: no certificates, no curl, nothing but apt and its sources. */
 import { expect } from 'bun:test'
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { EVERYBODY } from '../conformance/launcher.ts'
 import { inWorld, World } from '../conformance/network/world.ts'
@@ -15,9 +15,10 @@ const PACKAGES = /^ARG PACKAGES="(.*)"$/m
   .exec(readFileSync(join(import.meta.dir, '../../image/Dockerfile'), 'utf8'))?.[1]
   ?.split(' ')
 
-/** A repository with a package of each name that the default image asks for: real apt and dpkg install them. */
+/** A repository with a package of each name that the default image asks for: real apt and dpkg install them. Made once. */
 function makeAptRepository(dir: string): void {
   const place = join(dir, 'www/apt')
+  if (existsSync(join(place, 'Packages'))) return
   mkdirSync(place, { recursive: true })
   const index = (PACKAGES ?? []).map(name => {
     const control = `Package: ${name}\nVersion: 99\nArchitecture: all\nMaintainer: a test <test@example.com>\nDescription: of a test\n`
@@ -48,6 +49,7 @@ onEachEngine(
   'the default image is built on a bare Debian, by its own sources and no rule of the user’s',
   async engine => {
     const world = await World.get()
+    makeAptRepository(world.dir)
     using shop = new Workshop(engine, world.on('host'), world.pen)
     const base = `localhost/pen-test-bare:${crypto.randomUUID()}`
     expect(shop.ask('import', makeBareBase(SOURCE), base).code).toBe(0)

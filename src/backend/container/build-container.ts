@@ -4,6 +4,7 @@
  * in it as in a sandbox.
  */
 import { existsSync, readFileSync } from 'node:fs'
+import { newRunId } from '../../audit/segment-name.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
 import type { MadeNamespace, StartOptions } from '../backend.ts'
 import type { Engine } from './engine/engine.ts'
@@ -38,9 +39,18 @@ export async function startBuildContainer({
 }: BuildContainerOptions): Promise<BuildContainer> {
   const [facts, program] = await Promise.all([engineFacts(engine, cacheDir), guestProgram(cacheDir)])
   const runtimes = chooseRuntime('default', facts, engine.name, cacheDir)
+  let { run } = sandbox
   return await withRootHelperImage(engine, cacheDir, async image => {
     const shape = shapeOf(engine, image, open)
-    const requested = await requestContainer({ shape, program, sandbox, runtimes, cacheDir })
+    const requested = await requestContainer({
+      shape,
+      program,
+      sandbox: { ...sandbox, run },
+      runtimes,
+      cacheDir,
+    })
+    // A second try has other names: the engine may still be removing the containers of the first.
+    run = newRunId()
     const { pending, reach, undo, inside, daemon } = requested
     try {
       const container = await pending
