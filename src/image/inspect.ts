@@ -3,10 +3,10 @@
  * from the engine's archive, bounded and as text.
  */
 import { type Engine, engineError, runEngine, tryEngine } from '../backend/container/engine/engine.ts'
-import { recall, remember } from '../backend/container/engine/fact-cache.ts'
 import { orphansIn } from '../backend/container/orphan-containers.ts'
 import { SUPERVISOR_LABEL, supervisorLabel } from '../backend/container/supervisor-label.ts'
 import { PenError } from '../base/error.ts'
+import { recall, remember } from '../base/fact-cache.ts'
 import { printable } from '../base/printable.ts'
 import { sha256 } from '../base/sha256.ts'
 

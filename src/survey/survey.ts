@@ -54,6 +54,7 @@ export function surveyHost(
   const { denied, links, unlocated } = deniedNow(policy, project)
   const repository = surveyRepository(policy.workspace, {
     home: world.home,
+    stateDir: project.stateDir,
     ownRepository: ownRepository !== undefined,
     userConfigs: userConfigFiles(world.home, env),
     protect: policy.files.protect.map(({ rule }) => rule.path),

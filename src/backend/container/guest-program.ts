@@ -4,9 +4,9 @@
  */
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
+import { cachedFact } from '../../base/fact-cache.ts'
 import { capture } from '../../base/spawn.ts'
 import type { Bind } from './arguments.ts'
-import { cachedFact } from './engine/fact-cache.ts'
 
 /**
  * Where the exec daemon and its libraries are in a container. The name is random, so no image can know it. It is in the

@@ -5,8 +5,8 @@
  * requests another.
  */
 import { rmSync } from 'node:fs'
+import { recall, remember } from '../../base/fact-cache.ts'
 import { findEngine } from './engine/engine.ts'
-import { recall, remember } from './engine/fact-cache.ts'
 import { guestProgram } from './guest-program.ts'
 import { type RequestedContainer, requestContainer, type Sandbox } from './request-container.ts'
 import type { Shape } from './shape.ts'

@@ -63,7 +63,7 @@ describe('repositories in the index', () => {
 
   test('are found in a split index', () => {
     git(ws, 'update-index', '--split-index')
-    expect(gitlinks(`${ws}/.git`)).toEqual({ paths: ['lib/dep'], complete: true })
+    expect(gitlinks(`${ws}/.git`, '/nonexistent/cache')).toEqual({ paths: ['lib/dep'], complete: true })
     git(ws, 'update-index', '--no-split-index')
     const shared = readdirSync(`${ws}/.git`).filter(name => name.startsWith('sharedindex.'))
     for (const name of shared) rmSync(`${ws}/.git/${name}`)
@@ -72,11 +72,14 @@ describe('repositories in the index', () => {
   test('are found in the index of a linked worktree', () => {
     git(ws, 'commit', '-q', '-m', 'all')
     git(ws, 'worktree', 'add', '-q', '../linked', '-b', 'linked')
-    expect(gitlinks(`${ws}/.git/worktrees/linked`)).toEqual({ paths: ['lib/dep'], complete: true })
+    expect(gitlinks(`${ws}/.git/worktrees/linked`, '/nonexistent/cache')).toEqual({
+      paths: ['lib/dep'],
+      complete: true,
+    })
   })
 
   test('are none without an index', () =>
-    expect(gitlinks(`${ws}/.git/refs`)).toEqual({ paths: [], complete: true }))
+    expect(gitlinks(`${ws}/.git/refs`, '/nonexistent/cache')).toEqual({ paths: [], complete: true }))
 })
 
 describe('a broken index', () => {
@@ -101,10 +104,25 @@ describe('a broken index', () => {
     const whole = index()
     const unknown = Buffer.concat([Buffer.from('DIRC\0\0\0\x09'), whole.subarray(8)])
     writeFileSync(`${ws}/.git/index`, unknown)
-    expect(gitlinks(`${ws}/.git`).complete).toBe(false)
+    expect(gitlinks(`${ws}/.git`, '/nonexistent/cache').complete).toBe(false)
     writeFileSync(`${ws}/.git/index`, unknown.subarray(0, 12))
-    expect(gitlinks(`${ws}/.git`)).toEqual({ paths: [], complete: true })
+    expect(gitlinks(`${ws}/.git`, '/nonexistent/cache')).toEqual({ paths: [], complete: true })
     writeFileSync(`${ws}/.git/index`, whole)
-    expect(gitlinks(`${ws}/.git`)).toEqual({ paths: ['lib/dep'], complete: true })
+    expect(gitlinks(`${ws}/.git`, '/nonexistent/cache')).toEqual({ paths: ['lib/dep'], complete: true })
   })
+})
+
+test('the gitlinks of a large index are cached, until the index changes', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'pen-gitlinks-'))
+  const [index, cache] = [join(dir, 'index'), join(dir, 'cache.json')]
+  // Not an index: a search of it is incomplete.
+  writeFileSync(index, Buffer.alloc(2_000_000))
+  writeFileSync(index, Buffer.concat([Buffer.alloc(2_000_000), Buffer.from([0, 0, 0xe0, 0])]))
+  expect(gitlinks(dir, cache)).toEqual({ paths: [], complete: false })
+  const stored = JSON.parse(readFileSync(cache, 'utf8')) as { key: string }
+  writeFileSync(cache, JSON.stringify({ ...stored, facts: { paths: ['cached'], complete: true } }))
+  expect(gitlinks(dir, cache).paths).toEqual(['cached'])
+  writeFileSync(index, Buffer.alloc(2_000_001))
+  expect(gitlinks(dir, cache)).toEqual({ paths: [], complete: true })
+  rmSync(dir, { recursive: true })
 })

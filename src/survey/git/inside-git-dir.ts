@@ -33,11 +33,13 @@ export class GitSurvey {
   /** Submodules without a checkout. */
   readonly emptyModules: string[] = []
   readonly #home: string
+  readonly #stateDir: string
   readonly #included = new Set<string>()
 
-  constructor(workspace: string, home: string) {
+  constructor(workspace: string, { home, stateDir }: { readonly home: string; readonly stateDir: string }) {
     this.workspace = workspace
     this.#home = home
+    this.#stateDir = stateDir
   }
 
   /** The repository of which the sandbox gets its own copy. */
@@ -187,7 +189,7 @@ export class GitSurvey {
    * held, and an uninitialised one becomes an empty directory of the sandbox's own. `top` is the working tree of this index.
    */
   gitlinks(gitDir: string, top: string): void {
-    const { paths, complete } = gitlinks(gitDir)
+    const { paths, complete } = gitlinks(gitDir, `${this.#stateDir}/gitlinks.json`)
     if (!complete || paths.length > MAX_GITLINKS)
       throw new PenError('CONFIG_FILE', {
         what: `the index lists more than ${MAX_GITLINKS} submodules, or pen cannot read it: the sandbox could plant repositories there`,

@@ -43,11 +43,16 @@ function git(cwd: string, ...args: readonly string[]): void {
 }
 
 const survey = (path: string, options = {}): RepositoryFacts =>
-  surveyRepository(`${base}/${path}`, { home: HOME, ownRepository: true, ...options })
+  surveyRepository(`${base}/${path}`, {
+    home: HOME,
+    ownRepository: true,
+    stateDir: '/nonexistent',
+    ...options,
+  })
 
 /** A sandbox without mounts writes the host's git directory. */
 const surveyShared = (path: string, options = {}): RepositoryFacts =>
-  survey(path, { ownRepository: false, ...options })
+  survey(path, { ownRepository: false, stateDir: '/nonexistent', ...options })
 
 /** Paths relative to the fixture, in short. */
 function shown(facts: RepositoryFacts) {
@@ -234,7 +239,7 @@ describe('a pointer that was tampered with', () => {
   test.each(cases)('to %s is not obeyed, and stays as it is', (name, text, why) => {
     const dir = fresh(`bad-${name.replace(/\W/g, '-')}`)
     writeFileSync(`${dir}/.git`, text())
-    const facts = surveyRepository(dir, { home: HOME, ownRepository: true })
+    const facts = surveyRepository(dir, { home: HOME, ownRepository: true, stateDir: '/nonexistent' })
     expect(facts).toMatchObject({ kind: 'refused', git: undefined })
     expect(facts.warnings.join()).toContain(why)
     expect(facts.protect.map(p => p.path)).toEqual([`${dir}/.git`])
@@ -264,7 +269,7 @@ describe('other forms', () => {
   test('a .git that is a link is watched and not followed', () => {
     const dir = fresh('linkgit')
     symlinkSync(`${base}/lib/.git`, `${dir}/.git`)
-    const facts = surveyRepository(dir, { home: HOME, ownRepository: true })
+    const facts = surveyRepository(dir, { home: HOME, ownRepository: true, stateDir: '/nonexistent' })
     expect(facts).toMatchObject({ kind: 'refused', git: undefined, protect: [] })
     expect(facts.watch).toEqual([
       { path: `${dir}/.git`, root: dir, rule: { kind: 'link', text: `${base}/lib/.git` } },

@@ -26,6 +26,8 @@ export interface RepositoryFacts extends PlacesFound {
 export interface SurveyOptions {
   /** No git directory at or above it is ever mounted. */
   readonly home: string
+  /** pen's state for this project. */
+  readonly stateDir: string
   /** False for a sandbox without mounts: it shares the host's repository. */
   readonly ownRepository: boolean
   /** The user's own git configuration files: a `core.hooksPath` there may point into every project. Trusted. */
@@ -47,10 +49,10 @@ class Survey {
   readonly #ownRepository: boolean
   #directory: GitDirectory | undefined
 
-  constructor(workspace: string, { home, ownRepository }: SurveyOptions) {
+  constructor(workspace: string, { home, ownRepository, stateDir }: SurveyOptions) {
     this.workspace = workspace
     this.#ownRepository = ownRepository
-    this.#git = new GitSurvey(workspace, home)
+    this.#git = new GitSurvey(workspace, { home, stateDir })
   }
 
   run({ home, userConfigs = [], protect = [], roots = [] }: SurveyOptions): RepositoryFacts {

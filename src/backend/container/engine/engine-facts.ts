@@ -3,10 +3,10 @@
  */
 import { statSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
+import { cachedFact } from '../../../base/fact-cache.ts'
 import { kernelRelease } from '../../../base/kernel/kernel-facts.ts'
 import type { CgroupLimit } from '../../../limits/cgroup.ts'
 import { type Engine, runEngine } from './engine.ts'
-import { cachedFact } from './fact-cache.ts'
 
 export interface EngineFacts {
   readonly version: string

@@ -2,11 +2,12 @@
  * Chooses the OCI runtime: the policy's, or the engine's default, or the first that works. Some runtimes refuse a
  * machine (its cgroup layout, its kernel) that others accept. pen finds out by trying, and caches the result.
  */
+
+import { recall, remember } from '../../../base/fact-cache.ts'
 import { findTool } from '../../../base/find-tool.ts'
 import type { Captured } from '../../../base/spawn.ts'
 import { type EngineName, reasonOf } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
-import { recall, remember } from './fact-cache.ts'
 import { GVISOR_RUNTIME } from './gvisor.ts'
 
 const OTHERS = ['crun', 'runc'] as const

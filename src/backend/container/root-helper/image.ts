@@ -4,9 +4,9 @@
  * so no other image can replace it.
  */
 import { PenError } from '../../../base/error.ts'
+import { recall, remember } from '../../../base/fact-cache.ts'
 import { sha256 } from '../../../base/sha256.ts'
 import { type Engine, runEngine, tryEngine } from '../engine/engine.ts'
-import { recall, remember } from '../engine/fact-cache.ts'
 
 /** A readable name for `docker images`. */
 const NAME = 'pen/helper:1'

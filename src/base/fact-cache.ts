@@ -1,11 +1,11 @@
 /**
- * Caches a fact that takes a program to find out. The fact is in a file of pen, under a key that changes when the
- * machine does.
+ * Caches a fact that takes long to find out. The fact is in a file of pen, under a key that changes when the fact may
+ * have changed.
  */
 import { mkdirSync } from 'node:fs'
-import { writeFileAtomically } from '../../../base/atomic-file.ts'
-import { dirname } from '../../../base/posix-path.ts'
-import { readRegularFile } from '../../../base/regular-file.ts'
+import { writeFileAtomically } from './atomic-file.ts'
+import { dirname } from './posix-path.ts'
+import { readRegularFile } from './regular-file.ts'
 
 const MAX_BYTES = 65_536
 
