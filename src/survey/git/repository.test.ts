@@ -206,7 +206,12 @@ describe('a sandbox that shares the repository', () => {
       records: [],
       protect: ['main/.git/config', 'main/.git/hooks'],
       pins: ['main/.git'],
-      watch: ['main/.git/commondir nothing', 'main/.git/config.worktree git-config'],
+      watch: [
+        'main/.git/branches git-hooks',
+        'main/.git/commondir nothing',
+        'main/.git/config.worktree git-config',
+        'main/.git/remotes nothing',
+      ],
     })
   })
 })
