@@ -12,7 +12,9 @@ const README = join(ROOT, 'README.md')
 const SESSION = [
   'pen run -- cat .env',
   'pen run -- ls /home',
-  'pen run -- touch .git/hooks/pre-commit',
+  "pen run -- git commit -q --allow-empty -m 'from the sandbox'",
+  'git log --oneline --format=%s',
+  'pen run -- touch .git/hooks/pre-commit; ls .git/hooks/pre-commit',
   'pen run -- curl -s https://example.com/',
   'pen allow example.com:443',
   'pen policy explain example.com:443',
@@ -20,7 +22,7 @@ const SESSION = [
 ] as const
 
 /** The first run says which backend it has, which differs between machines. It is not part of the session. */
-const BEFORE = `git init -q . && echo SECRET=1 > .env && pen run -- true`
+const BEFORE = `git init -q . && git config user.name You && git config user.email you@example.com && echo SECRET=1 > .env && pen run -- true`
 
 const BLOCK = /(<!-- not run: written by scripts\/readme-session\.ts[^\n]*-->\n```console\n)([\s\S]*?)(```\n)/
 
