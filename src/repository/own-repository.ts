@@ -156,7 +156,8 @@ export class OwnRepository {
   async #sync(): Promise<void> {
     this.#count++
     const { syncAll } = await import('./sync-all.ts')
-    this.#result = await syncAll({ ...this.#options, entry: this.#entry, dir: this.dir })
+    // A commit that is made during the sync may be missed by it. The next look must see it, or the end would remove it.
     this.#seen = this.#look()
+    this.#result = await syncAll({ ...this.#options, entry: this.#entry, dir: this.dir })
   }
 }
