@@ -12,10 +12,12 @@ import type { OwnOptions } from '../../src/repository/own-repository.ts'
 import { type SyncResult, syncAll } from '../../src/repository/sync-all.ts'
 import { surveyRepository } from '../../src/survey/git/repository.ts'
 import { systemEntries } from '../../src/survey/survey.ts'
-import { unprivilegedUser } from '../../src/survey/unprivileged-user.ts'
 import { type GitRan, TemporaryRepository, tryGit } from '../temporary-repository.ts'
 
 export const SANDBOX = 'ws-0a1b2c'
+
+/** A project of root's has an unused uid inside. */
+const NOBODY = { uid: 0x700a1b2c, gid: 0x700a1b2c, owner: false }
 
 export class TwoRepositories {
   readonly host: TemporaryRepository
@@ -58,7 +60,7 @@ export class TwoRepositories {
         facts: {
           system: systemEntries({ profile: 'coding' }, '/nonexistent'),
           identity: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
-          unprivilegedUser: isHostRoot() ? unprivilegedUser(project, SANDBOX) : undefined,
+          unprivilegedUser: isHostRoot() ? NOBODY : undefined,
         },
         sandbox: { id: SANDBOX, stateDir: `${this.host.base}/state` },
         cacheDir: `${this.host.base}/cache`,
