@@ -77,6 +77,15 @@ export const SUITES: readonly (Check | Suite)[] = [
   },
   {
     kind: 'suite',
+    name: 'repository',
+    folder: './test/repository',
+    testTimeout: 60_000,
+    files: 2,
+    wall: 300,
+    lane: 'others',
+  },
+  {
+    kind: 'suite',
     name: 'soft',
     folder: './test/soft',
     testTimeout: 60_000,

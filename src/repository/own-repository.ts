@@ -177,7 +177,8 @@ export class OwnRepository {
       if (!this.#told.has(text)) this.#record(event)
       this.#told.add(text)
     }
-    this.#result = await syncAll({ ...this.#options, entry: this.#entry, dir: this.dir, record })
+    // A commit that is made during the sync may be missed by it. The next look must see it, or the end would remove it.
     this.#seen = this.#look()
+    this.#result = await syncAll({ ...this.#options, entry: this.#entry, dir: this.dir, record })
   }
 }

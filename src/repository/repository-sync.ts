@@ -181,7 +181,7 @@ export class RepositorySync {
     const { needsConsent } = this.#rules(CROSSES_TO_HOST, judgeName)
     const held: Aside[] = []
     for (const id of stashes) {
-      const script = 'git rev-parse --verify -q "$1^1" "$1^2" && git rev-parse --verify -q "$1^3"; true'
+      const script = 'for n in 1 2 3; do git rev-parse --verify -q "$1^$n" || break; done; true'
       const [base, index, untracked] = (await runGit(host.run, { script, args: [id], ...this.#at }))
         .toString()
         .split('\n')

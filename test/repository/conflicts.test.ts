@@ -1,0 +1,207 @@
+import { describe, expect, test } from 'bun:test'
+import { SANDBOX, TwoRepositories } from './two-repositories.ts'
+
+function started(): TwoRepositories {
+  const two = new TwoRepositories()
+  two.host.commit('one')
+  two.host.git('branch', 'other')
+  return two.start()
+}
+
+/** A commit on the host without its working tree, which both sides share. */
+function hostCommit(two: TwoRepositories, branch: string, message = 'host'): string {
+  const tree = two.host.git('rev-parse', `${branch}^{tree}`)
+  const id = two.host.git('commit-tree', '-p', branch, '-m', message, tree)
+  two.host.git('update-ref', `refs/heads/${branch}`, id)
+  return id
+}
+
+const aside = (two: TwoRepositories, rest: string): string =>
+  two.host.git('rev-parse', '-q', '--verify', `refs/pen/${SANDBOX}/${rest}`)
+
+describe('a branch that moved on both sides', () => {
+  test('stays as the host has it; the commits of the sandbox are below refs/pen, with the command', async () => {
+    using two = started()
+    const [inner, outer] = [two.commitInside('two'), hostCommit(two, 'main')]
+    const { lines } = await two.sync()
+    expect(two.host.git('rev-parse', 'main')).toBe(outer)
+    expect(aside(two, 'heads/main')).toBe(inner)
+    expect(lines.join()).toContain(`git merge refs/pen/${SANDBOX}/heads/main`)
+    expect(two.inside('rev-parse', 'main')).toBe(inner)
+    two.host.git('fsck', '--strict')
+  })
+
+  test('and was merged inside moves on', async () => {
+    using two = started()
+    two.commitInside('two')
+    const outer = hostCommit(two, 'main')
+    await two.sync()
+    two.inside('merge', '-q', '--no-edit', outer)
+    await two.sync()
+    expect(two.host.git('rev-parse', 'main')).toBe(two.inside('rev-parse', 'main'))
+    two.host.git('merge-base', '--is-ancestor', outer, 'main')
+  })
+
+  test('is merged by the command that the user was told', async () => {
+    using two = started()
+    const inner = two.commitInside('two')
+    hostCommit(two, 'main')
+    await two.sync()
+    two.host.git('clean', '-qfd')
+    two.host.git('merge', '-q', '--no-edit', `refs/pen/${SANDBOX}/heads/main`)
+    two.host.git('merge-base', '--is-ancestor', inner, 'main')
+    await two.sync()
+    expect(two.inside('rev-parse', 'main')).toBe(two.host.git('rev-parse', 'main'))
+  })
+})
+
+describe('put aside', () => {
+  test('is a branch that the host has checked out in a worktree outside the project', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.host.git('worktree', 'add', '-q', '../away', '-b', 'away')
+    two.start()
+    const tree = two.inside('rev-parse', 'HEAD^{tree}')
+    const id = two.inside('commit-tree', '-p', 'away', '-m', 'x', tree)
+    two.inside('update-ref', 'refs/heads/away', id)
+    expect((await two.sync()).lines.join()).toContain('another worktree')
+    expect(two.host.at('../away', 'status', '--porcelain')).toBe('')
+    expect(aside(two, 'heads/away')).toBe(id)
+  })
+
+  test('is a tag that moved, and a branch that the host deleted', async () => {
+    using two = new TwoRepositories()
+    const first = two.host.commit('one')
+    two.host.git('tag', 'v1')
+    two.host.git('branch', 'gone')
+    two.start()
+    const id = two.commitInside('two')
+    two.inside('tag', '-f', 'v1')
+    two.inside('branch', '-q', '-f', 'gone')
+    two.host.git('branch', '-q', '-D', 'gone')
+    await two.sync()
+    expect(two.host.git('rev-parse', 'v1')).toBe(first)
+    expect([aside(two, 'tags/v1'), aside(two, 'heads/gone')]).toEqual([id, id])
+    expect(two.host.git('branch', '--format=%(refname:short)')).toBe('main')
+  })
+
+  test('is a branch whose name needs a directory where the host has a branch', async () => {
+    using two = started()
+    two.inside('branch', '-q', '-D', 'other')
+    two.inside('branch', 'other/deep')
+    await two.sync()
+    expect(two.host.git('branch', '--format=%(refname:short)')).toBe('main\nother')
+    expect(aside(two, 'heads/other/deep')).toBe(two.inside('rev-parse', 'main'))
+  })
+})
+
+describe('refused', () => {
+  test('are names that mislead, and the others cross', async () => {
+    using two = started()
+    const id = two.inside('rev-parse', 'main')
+    for (const name of [
+      'heads/HEAD',
+      'heads/-x',
+      'heads/deadbeef',
+      'tags/main',
+      'heads/refs/heads/x',
+      'heads/OTHER',
+    ])
+      two.inside('update-ref', `refs/${name}`, id)
+    two.inside('update-ref', 'refs/heads/fine', id)
+    const { lines, isComplete } = await two.sync()
+    expect(lines).toHaveLength(6)
+    expect(isComplete).toBe(false)
+    expect(two.host.git('for-each-ref', '--format=%(refname)')).toBe(
+      'refs/heads/fine\nrefs/heads/main\nrefs/heads/other',
+    )
+  })
+})
+
+describe("the host's index", () => {
+  test('keeps staged files, intent-to-add, skip-worktree and assume-unchanged', async () => {
+    using two = new TwoRepositories()
+    for (const name of ['one', 'skipped', 'assumed', 'changed', 'plain']) two.host.commit(name)
+    two.host.git('update-index', '--skip-worktree', 'skipped')
+    two.host.git('update-index', '--assume-unchanged', 'assumed')
+    two.host.write('staged', 'staged by the user')
+    two.host.git('add', 'staged')
+    two.host.write('intended', 'later')
+    two.host.git('add', '-N', 'intended')
+    two.host.write('changed', 'staged change')
+    two.host.git('add', 'changed')
+    two.start()
+    for (const name of ['skipped', 'assumed'])
+      two.inside('update-index', '--no-skip-worktree', '--no-assume-unchanged', name)
+    for (const name of ['skipped', 'assumed', 'plain']) two.host.write(name, `new ${name}`)
+    two.inside('commit', '-q', '-m', 'some', '--', 'skipped', 'assumed', 'plain')
+    await two.sync()
+    expect(two.host.git('rev-parse', 'main')).toBe(two.inside('rev-parse', 'main'))
+    const shown = two.host.git('ls-files', '-v')
+    expect(shown.split('\n')).toEqual([
+      'h assumed',
+      'H changed',
+      'H intended',
+      'H one',
+      'H plain',
+      'S skipped',
+      'H staged',
+    ])
+    expect(two.host.git('diff', '--cached', '--name-status')).toBe('M\tchanged\nA\tstaged')
+    expect(two.host.git('show', ':changed')).toBe('staged change')
+    expect(two.host.git('show', ':plain')).toBe('new plain')
+    expect(two.host.git('status', '--porcelain', 'intended')).toBe(' A intended')
+  })
+
+  test('keeps a staged file where the commit has a directory, and the other way round', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.start()
+    const blob = two.host.git('hash-object', '-w', `${two.host.top}/one`)
+    two.host.git('update-index', '--add', '--cacheinfo', `100644,${blob},a`)
+    two.host.git('update-index', '--add', '--cacheinfo', `100644,${blob},b/c`)
+    two.commitInside('a/b', 'x')
+    two.commitInside('b', 'x')
+    await two.sync()
+    expect(two.host.git('ls-files')).toBe('a\nb/c\none')
+    two.host.git('fsck', '--strict')
+  })
+
+  test('keeps a conflict of the host, and waits while its merge is open', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('file', 'base')
+    two.host.git('switch', '-q', '-c', 'topic')
+    two.host.commit('file', 'topic')
+    two.host.git('switch', '-q', 'main')
+    two.host.commit('file', 'main')
+    two.start()
+    expect(() => two.host.git('merge', 'topic')).toThrow()
+    const before = two.host.git('ls-files', '-s')
+    two.inside('commit', '-q', '--allow-empty', '-m', 'meanwhile')
+    await two.sync()
+    expect(two.host.git('ls-files', '-s')).toBe(before)
+  })
+
+  test('waits while another git command of the user holds the lock', async () => {
+    using two = started()
+    const id = two.commitInside('two')
+    await Bun.write(`${two.host.dir}/index.lock`, '')
+    await two.sync()
+    expect(two.host.git('rev-parse', 'main')).not.toBe(id)
+    Bun.spawnSync(['rm', `${two.host.dir}/index.lock`])
+    await two.sync()
+    expect(two.host.git('rev-parse', 'main')).toBe(id)
+  })
+
+  test('in a sparse checkout keeps its patterns and bits', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('a/one')
+    two.host.commit('b/two')
+    two.host.git('sparse-checkout', 'set', 'a')
+    two.start()
+    two.commitInside('a/one', 'changed')
+    await two.sync()
+    expect(two.host.git('ls-files', '-v')).toBe('H a/one\nS b/two')
+    expect(two.host.git('status', '--porcelain')).toBe('')
+  })
+})
