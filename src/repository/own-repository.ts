@@ -116,7 +116,11 @@ export class OwnRepository {
     clearTimeout(this.#timer)
     await this.#working
     this.#unpin?.()
-    if (this.#look() !== this.#seen) await this.#sync()
+    if (this.#look() !== this.#seen) {
+      await this.#sync()
+      // Nothing runs in the sandbox any more.
+      this.#seen = this.#look()
+    }
     this.#isOpen = isOpen
     if (this.#result?.isComplete) (await import('./make-own-directory.ts')).emptyEntry(this.#entry)
     else

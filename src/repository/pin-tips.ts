@@ -4,6 +4,7 @@
  * away; `git log --all` does not show it.
  */
 import { chownSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { errnoOf } from '../base/error.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'
 import { dirname } from '../base/posix-path.ts'
 import { readSynced } from './synced-file.ts'
@@ -30,9 +31,22 @@ export function pinTips(gitDir: string, sandbox: string, synced: string): () => 
     for (let made = path; made.length >= (first ?? path).length; made = dirname(made))
       chownSync(made, uid, gid)
   }
-  write(`${gitDir}/logs/${ref}`, log.join(''))
-  write(`${gitDir}/${ref}`, `${first}\n`)
-  return () => {
-    for (const path of [`${gitDir}/${ref}`, `${gitDir}/logs/${ref}`]) rmSync(path, { force: true })
+  const files = [`${gitDir}/${ref}`, `${gitDir}/logs/${ref}`] as const
+  const remove = (): void => {
+    for (const path of files) tolerate(() => rmSync(path, { force: true }))
+  }
+  tolerate(() => {
+    write(files[1], log.join(''))
+    write(files[0], `${first}\n`)
+  })
+  return remove
+}
+
+/** On a full or read-only disk there is no pin. The sync reports the disk, if there is something to sync. */
+function tolerate(act: () => void): void {
+  try {
+    act()
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
   }
 }

@@ -10,7 +10,7 @@ describe("the sandbox's repository during a run", () => {
     two.host.commit('one')
     two.start()
     const own = await OwnRepository.open(two.options, 'run')
-    own.watch()
+    own.watch(() => undefined)
     const id = two.commitInside('two')
     await until(() => two.host.git('rev-parse', 'main') === id)
     expect(await own.finish()).toEqual([])
@@ -24,7 +24,7 @@ describe("the sandbox's repository during a run", () => {
     two.host.commit('one')
     two.start()
     const own = await OwnRepository.open(two.options, 'run')
-    own.watch()
+    own.watch(() => undefined)
     const made: string[] = []
     for (let i = 0; i < 6; i++) {
       made.push(two.commitInside(`file${i}`))
@@ -40,7 +40,7 @@ describe("the sandbox's repository during a run", () => {
     two.host.commit('one')
     two.start()
     const own = await OwnRepository.open(two.options, 'run')
-    own.watch()
+    own.watch(() => undefined)
     const first = two.commitInside('first')
     await until(() => two.host.git('rev-parse', 'main') === first)
     // The sync that moved the branch is not over yet: it still reads the sandbox's repository.
@@ -83,7 +83,7 @@ describe("the sandbox's repository during a run", () => {
     two.host.git('switch', '-q', 'main')
     two.start()
     const own = await OwnRepository.open(two.options, 'run')
-    own.watch()
+    own.watch(() => undefined)
     await until(() => two.host.git('for-each-ref', 'refs/pen') !== '')
     two.host.git('branch', '-q', '-D', 'dropped')
     two.host.git('reflog', 'expire', '--expire=now', 'HEAD', 'main')

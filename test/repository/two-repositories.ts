@@ -48,7 +48,11 @@ export class TwoRepositories {
   }
 
   survey(project = this.host.top, protectedPaths: readonly string[] = []): OwnOptions {
-    const facts = surveyRepository(project, { home: '/nonexistent', ownRepository: true })
+    const facts = surveyRepository(project, {
+      home: '/nonexistent',
+      ownRepository: true,
+      stateDir: '/nonexistent',
+    })
     if (facts.git === undefined) throw new Error(`no repository: ${facts.warnings.join()}`)
     return {
       git: facts.git,
