@@ -2,7 +2,7 @@
  * The host's git, for the host's repository. It reads nothing of the working tree, which is the sandbox's to write. It gets
  * the git directory by name and an empty directory as its working tree. It runs no hook, monitor or helper.
  */
-import { mkdirSync, statSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from 'node:fs'
 import { findTool, missingTool } from '../base/find-tool.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'
 import { dirname } from '../base/posix-path.ts'
@@ -18,7 +18,7 @@ export class HostGit {
   readonly #empty: string
   readonly #path: string
   readonly #shell: string
-  readonly #owner: { readonly uid?: number; readonly gid?: number }
+  readonly #owner: { readonly uid: number; readonly gid: number } | undefined
 
   /** `empty` is made here. Without a working tree of its own, git would take the current directory, or `core.worktree`. */
   constructor(commonDir: string, empty: string) {
@@ -26,12 +26,22 @@ export class HostGit {
     if (git === undefined) throw missingTool('git', 'install git: apt-get install git')
     if (shell === undefined) throw missingTool('sh', 'install a POSIX shell')
     this.#commonDir = commonDir
-    this.#empty = empty
-    mkdirSync(empty, { recursive: true })
     this.#path = [...new Set([dirname(git), '/usr/bin', '/bin'])].join(':')
     this.#shell = shell
     const { uid, gid } = statSync(commonDir)
-    this.#owner = isHostRoot() && uid !== 0 ? { uid, gid } : {}
+    this.#owner = isHostRoot() && uid !== 0 ? { uid, gid } : undefined
+    // Another user cannot enter root's state. The directory is root's, so that user cannot write it either.
+    this.#empty = this.#owner === undefined ? empty : mkdtempSync('/tmp/pen-empty-')
+    if (this.#owner === undefined) mkdirSync(empty, { recursive: true })
+    else chmodSync(this.#empty, 0o755)
+  }
+
+  close(): void {
+    if (this.#owner !== undefined) rmdirSync(this.#empty)
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
   }
 
   /** As the owner of the repository: what root's pen writes into a user's repository belongs to that user. */

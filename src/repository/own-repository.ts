@@ -123,7 +123,8 @@ export class OwnRepository {
     }
     this.#isOpen = isOpen
     if (this.#result?.isComplete) (await import('./make-own-directory.ts')).emptyEntry(this.#entry)
-    else
+    // After a failure the next start syncs again.
+    else if (!this.#result?.hasFailed)
       writeFileSync(
         `${this.#entry}/seen`,
         `${this.#result === undefined ? this.#kind : 'kept'}\n${this.#seen}`,

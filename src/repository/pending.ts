@@ -35,7 +35,7 @@ export async function pendingIn({
   entry,
   dir,
 }: SyncAllOptions): Promise<readonly Pending[]> {
-  const host = new HostGit(git.path, `${entry}/empty`)
+  using host = new HostGit(git.path, `${entry}/empty`)
   const box = new GitBox(world, git, dir)
   const out: Pending[] = []
   for (const { path } of [git, ...git.submodules]) {
@@ -74,7 +74,7 @@ export async function heldCommits({
   world,
   entry,
 }: Pick<SyncAllOptions, 'git' | 'world' | 'entry'>): Promise<readonly HeldCommits[]> {
-  const host = new HostGit(git.path, `${entry}/empty`)
+  using host = new HostGit(git.path, `${entry}/empty`)
   const prefix = `refs/pen/${world.sandbox.id}/held`
   const list = (
     await runGit(host.run, {

@@ -33,6 +33,7 @@ export interface SyncAllOptions {
 export interface SyncResult {
   /** Everything is on the host. */
   readonly isComplete: boolean
+  readonly hasFailed: boolean
   /** For the user. */
   readonly lines: readonly string[]
 }
@@ -42,13 +43,15 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   const { git, world, entry, dir } = options
   const lines: string[] = []
   let isComplete = true
+  let hasFailed = false
   // `pen git import` may run beside the supervisor.
   const lock = await takeLock(`${entry}.sync`, {
     timeoutMs: 60_000,
     busy: 'another pen syncs this repository',
   })
+  let host: HostGit | undefined
   try {
-    const host = new HostGit(git.path, `${entry}/empty`)
+    host = new HostGit(git.path, `${entry}/empty`)
     const box = new GitBox(world, git, dir)
     for (const directory of [git, ...git.submodules]) {
       const below = directory.path.slice(git.path.length)
@@ -65,13 +68,15 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
     }
   } catch (error) {
     isComplete = false
+    hasFailed = true
     lines.push(
       `git: ${printable(error instanceof Error ? error.message : String(error), 600)}; pen git import tries again`,
     )
   } finally {
+    host?.close()
     lock.release()
   }
-  return { isComplete, lines }
+  return { isComplete, hasFailed, lines }
 }
 
 function syncOptions(

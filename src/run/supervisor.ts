@@ -2,6 +2,7 @@
  * The host-side owner of one running sandbox: limits, wall time, protected places and audit. Nothing inside can reach it. When it dies,
  * the guard ends the sandbox.
  */
+import { existsSync } from 'node:fs'
 import { version } from '../../package.json'
 import type { Audit } from '../audit/append.ts'
 import type { RefusalTally } from '../audit/refusals.ts'
@@ -21,6 +22,7 @@ import { describeProject } from './describe-project.ts'
 import type { Forwards } from './forwards.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { Prepared } from './prepare.ts'
+import { adoptOptions } from './repository-options.ts'
 import { passSignals, Stopping } from './stopping.ts'
 
 /** Shorter runs lose more by compiling than they gain: the end of a run took five milliseconds instead of two. */
@@ -119,7 +121,7 @@ export class Supervisor {
         this.#lines.push(tellHit(hit))
       }
       this.#lines.push(...refusals.lines())
-      this.#lines.push(...((await this.#sandbox.repository?.finish()) ?? []))
+      this.#lines.push(...(await this.#finishRepository()))
       const exitCode = this.#exitCode(asked ?? ending, stopping, hits)
       this.#lines.push(...describeProject(prepared, this.#began, isCommand ? 'command' : 'kept'))
       audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
@@ -131,6 +133,20 @@ export class Supervisor {
       stopping.done()
       forget()
     }
+  }
+
+  /** A repository that was made inside, in a project that had none, becomes one of the host's own making. */
+  async #finishRepository(): Promise<readonly string[]> {
+    const { repository, prepared, audit } = this.#sandbox
+    if (repository !== undefined) return await repository.finish()
+    const { facts, plan } = prepared
+    const isNew = facts.repository.kind === 'none' || facts.repository.kind === 'ancestor'
+    if (!isNew || plan.soft || !existsSync(`${plan.workspace}/.git`)) return []
+    const { adoptRepository } = await import('../repository/adopt.ts')
+    return await adoptRepository(
+      { ...adoptOptions(prepared), record: event => audit.record(event) },
+      audit.run,
+    )
   }
 
   /** Opens the ports of the policy before the command starts. A port in use stops the run. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { TemporaryRepository } from '../temporary-repository.ts'
 import { TwoRepositories } from './two-repositories.ts'
 
-const DONE = { isComplete: true, lines: [] }
+const DONE = { isComplete: true, hasFailed: false, lines: [] }
 
 function started(...files: readonly string[]): TwoRepositories {
   const two = new TwoRepositories()
