@@ -94,24 +94,23 @@ onGvisor(
     using project = makeProject()
     const { box } = project
     box.file('.env', 'SECRET')
-    box.file('.git/hooks/pre-commit', 'old')
-    box.file('.git/HEAD', 'ref: refs/heads/main\n')
+    box.file('.vscode/tasks.json', 'old')
     box.file(join(box.home, 'private'), 'PRIVATE')
     // Only its owner may enter it, and the exec daemon must too.
     chmodSync(box.project, 0o700)
     const { out } = project.sh(
-      'cat .env ../private; echo new > .git/hooks/pre-commit; mv .git/hooks h; mv .git g; rm -rf .git/hooks; rm -f .env; mv .env e; echo fine > .git/description; mkdir -p a/b; echo made > a/b/c; cat .git/HEAD a/b/c; echo kept > ~/.cache/kept; cat ~/.cache/kept',
+      'cat .env ../private; echo new > .vscode/tasks.json; mv .vscode v; rm -rf .vscode; rm -f .env; mv .env e; echo fine > beside; mkdir -p a/b; echo made > a/b/c; cat .vscode/tasks.json a/b/c; echo kept > ~/.cache/kept; cat ~/.cache/kept',
       ...GVISOR,
     )
-    expect(out).toBe('ref: refs/heads/main\nmade\nkept\n')
+    expect(out).toBe('oldmade\nkept\n')
     const read = (path: string) => readFileSync(join(box.project, path), 'utf8')
-    expect([read('.env'), read('.git/hooks/pre-commit'), read('.git/description'), read('a/b/c')]).toEqual([
+    expect([read('.env'), read('.vscode/tasks.json'), read('beside'), read('a/b/c')]).toEqual([
       'SECRET',
       'old',
       'fine\n',
       'made\n',
     ])
-    for (const made of ['a', 'a/b', 'a/b/c', '.git/description'])
+    for (const made of ['a', 'a/b', 'a/b/c', 'beside'])
       expect([lstatSync(join(box.project, made)).uid, lstatSync(join(box.project, made)).gid]).toEqual([0, 0])
   },
   60_000,
@@ -154,7 +153,7 @@ print('begun', flush=True)
 wrote, end = False, time.time() + 20
 while time.time() < end:
   try:
-    os.close(os.open('.git/config', os.O_WRONLY | os.O_APPEND | os.O_CREAT))
+    os.close(os.open('.npmrc', os.O_WRONLY | os.O_APPEND | os.O_CREAT))
     if not wrote: print('opened', flush=True)
     wrote = True
   except OSError:
@@ -167,8 +166,7 @@ onGvisor(
   async () => {
     using project = makeProject()
     const { box } = project
-    const config = box.file('.git/config', '[core]\n')
-    box.file('.git/HEAD', 'ref: refs/heads/main\n')
+    const config = box.file('.npmrc', 'a=b\n')
     box.file('opening.py', OPENING)
     const child = project.start('exec python3 opening.py', ...GVISOR)
     let seen = ''
@@ -178,7 +176,7 @@ onGvisor(
     await printed(child, 'begun')
     // Repeats until the sandbox was once faster than pen.
     for (let n = 0; n < 40 && !seen.includes('opened'); n += 1) {
-      writeFileSync(`${config}.new`, `[core]\n\teditor = ${n}\n`)
+      writeFileSync(`${config}.new`, `n=${n}\n`)
       renameSync(`${config}.new`, config)
       await Bun.sleep(150)
     }

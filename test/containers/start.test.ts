@@ -47,18 +47,13 @@ onEachEngine(
 onEachEngine('P3 denied, protected and pinned places are held; their neighbours are not', async engine => {
   using project = new ContainerProject(engine)
   project.box.file('.env', 'SECRET')
-  project.box.file('.git/hooks/pre-commit', 'old')
-  project.box.file('.git/HEAD', 'ref: refs/heads/main\n')
+  project.box.file('.vscode/tasks.json', 'old')
   const { out } = project.sh(
-    'cat .env; echo new > .git/hooks/pre-commit; mv .git/hooks h; mv .git g; rm -rf .git/hooks; echo fine > .git/description; cat .git/HEAD',
+    'cat .env; echo new > .vscode/tasks.json; mv .vscode v; rm -rf .vscode; echo fine > beside; cat .vscode/tasks.json',
   )
-  expect(out).toBe('ref: refs/heads/main\n')
+  expect(out).toBe('old')
   const read = (path: string) => readFileSync(join(project.box.project, path), 'utf8')
-  expect([read('.env'), read('.git/hooks/pre-commit'), read('.git/description')]).toEqual([
-    'SECRET',
-    'old',
-    'fine\n',
-  ])
+  expect([read('.env'), read('.vscode/tasks.json'), read('beside')]).toEqual(['SECRET', 'old', 'fine\n'])
 })
 
 onEachEngine('P2 a writable grant in a read-only project is writable, and nothing else is', async engine => {

@@ -79,6 +79,11 @@ class Survey {
   #repository(home: string): RepositoryKind {
     const dotGit = `${this.workspace}/.git`
     const stats = this.#git.places.look(dotGit)
+    if (stats?.isDirectory() && this.#ownRepository && !looksLikeGitDir(dotGit)) {
+      this.#git.places.add(dotGit, this.workspace)
+      this.#git.warn(`${dotGit} is not a repository: it is read-only inside`, 'remove it, or run git init')
+      return 'refused'
+    }
     if (stats?.isDirectory()) {
       this.#use(dotGit, '.')
       return 'directory'
