@@ -2,7 +2,7 @@
  * A short process sandbox for a program that pen itself needs to run on hostile files. It has the system's programs, the
  * given mounts, no network and no project.
  */
-import { closeSync, createReadStream } from 'node:fs'
+import { closeSync } from 'node:fs'
 import { newRunId } from '../audit/segment-name.ts'
 import { memoryFile, pipe } from '../base/kernel/descriptor.ts'
 import type { Bytes, Millis } from '../base/quantity.ts'
@@ -146,14 +146,18 @@ function systemSteps({ system }: BoxWorld['facts']): Step[] {
   ]
 }
 
+/** Polls. `createReadStream` would block a thread of a small pool for each pipe, and two boxes with a pipe between them stop. */
 async function collect(fd: number, most: number, onMore: () => void): Promise<Buffer> {
-  const chunks: Buffer[] = []
+  const chunks: Uint8Array[] = []
   let length = 0
-  for await (const chunk of createReadStream('', { fd })) {
-    const bytes = chunk as Buffer
-    length += bytes.length
-    if (length <= most) chunks.push(bytes)
-    else onMore()
+  try {
+    for await (const bytes of Bun.file(fd).stream()) {
+      length += bytes.length
+      if (length <= most) chunks.push(bytes)
+      else onMore()
+    }
+  } finally {
+    closeSync(fd)
   }
   return Buffer.concat(chunks)
 }
