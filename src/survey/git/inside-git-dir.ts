@@ -40,6 +40,16 @@ export class GitSurvey {
     this.#home = home
   }
 
+  /** A sandbox may have made the repository: a link would bring files from elsewhere into the copy. */
+  oddPart(dir: string): string | undefined {
+    const isOdd = (name: string): boolean => {
+      const stats = this.places.look(`${dir}/${name}`)
+      return stats !== undefined && !(name === 'packed-refs' ? stats.isFile() : stats.isDirectory())
+    }
+    const odd = ['objects', 'refs', 'logs', 'worktrees', 'packed-refs'].find(isOdd)
+    return odd === undefined ? undefined : `${dir}/${odd}`
+  }
+
   /** The repository of which the sandbox gets its own copy. */
   own(dir: string): GitDirectory {
     this.#protectLeads(dir)
@@ -63,6 +73,8 @@ export class GitSurvey {
   shared(dir: string, root: string): void {
     this.places.add(`${dir}/hooks`, root, { kind: 'git-hooks' })
     this.places.add(`${dir}/commondir`, root)
+    // The next run mounts what these name, so that git inside can borrow from it.
+    for (const name of ['alternates', 'http-alternates']) this.places.add(`${dir}/objects/info/${name}`, root)
     for (const name of ['config', 'config.worktree']) {
       const file = `${dir}/${name}`
       const settings = this.places.look(file)?.isFile() ? this.#read(file) : []

@@ -151,6 +151,15 @@ class Survey {
       this.#git.places.add(commonDir, this.workspace)
       return
     }
+    const odd = this.#git.oddPart(commonDir)
+    if (odd !== undefined) {
+      this.#git.warn(
+        `${odd} is a link or a special file: pen does not follow it, so git does not work inside`,
+        'replace it by what it names',
+      )
+      this.#git.places.add(commonDir, this.workspace)
+      return
+    }
     this.#git.records.push(record)
     this.#directory = this.#git.own(commonDir)
     this.#git.gitlinks(`${commonDir}/${record}`)
