@@ -8,7 +8,7 @@ import { phase } from '../base/phases.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
-import { fingerprint } from './fingerprint.ts'
+import { fingerprint, IN_PART } from './fingerprint.ts'
 import type { SyncAllOptions, SyncResult } from './sync-all.ts'
 
 /** A moved ref is on the other side within a second. */
@@ -105,7 +105,10 @@ export class OwnRepository {
     clearTimeout(this.#timer)
     await this.#working
     this.#unpin?.()
-    if (this.#look() !== this.#seen) await this.#sync()
+    // The user's git may have locked the index for a moment.
+    const isSeen = this.#look() === this.#seen && !this.#seen.includes(IN_PART)
+    if (this.#result?.hasFailed || !isSeen) await this.#sync()
+    this.#seen = this.#look()
     this.#isOpen = isOpen
     if (this.#result?.isComplete) (await import('./make-own-directory.ts')).emptyEntry(this.#entry)
     else
@@ -155,8 +158,9 @@ export class OwnRepository {
 
   async #sync(): Promise<void> {
     this.#count++
+    // What changes during the sync is seen by the next look. So each change is followed by one sync that finds nothing.
+    this.#seen = this.#look()
     const { syncAll } = await import('./sync-all.ts')
     this.#result = await syncAll({ ...this.#options, entry: this.#entry, dir: this.dir })
-    this.#seen = this.#look()
   }
 }

@@ -29,7 +29,7 @@ export interface SyncOptions extends ImportOptions {
   readonly hasConsent: boolean
 }
 
-export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'deleted'> {
+export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'deleted' | 'left'> {
   /** Refs that moved on the host. */
   readonly moved: readonly string[]
   /** Worktrees that were made in the sandbox. The host's git does not know them. */
@@ -42,8 +42,8 @@ export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'delete
   readonly isComplete: boolean
 }
 
-/** More new refs at once are a flood. The rest comes with the next sync. */
-const MAX_MOVES = 1000
+/** The rest comes with the next sync. */
+const MAX_NEW = 1000
 
 const TO_HOST = 'pen: from the sandbox'
 const TO_SANDBOX = 'pen: from the host'
@@ -90,12 +90,19 @@ export class RepositorySync {
     const isStaged = !isOpen && (await this.#isStaged())
     const worktrees = [...now.heads.keys()].filter(record => !after.heads.has(record))
     const isComplete =
-      !isOpen && !isStaged && !out.waits && out.refused.length === 0 && worktrees.length === 0
+      !isOpen &&
+      !isStaged &&
+      !out.waits &&
+      out.left === 0 &&
+      !aside.some(({ reason }) => reason === 'consent') &&
+      out.refused.length === 0 &&
+      worktrees.length === 0
     return {
       moved,
       aside,
       refused: out.refused,
       deleted: out.deleted,
+      left: out.left,
       worktrees,
       isOpen,
       isStaged,
@@ -150,12 +157,13 @@ export class RepositorySync {
     const { needsConsent } = this.#rules(CROSSES_TO_HOST, judgeName)
     const held: Aside[] = []
     for (const id of stashes) {
-      const script = 'git rev-parse --verify -q "$1^1" "$1^2" && git rev-parse --verify -q "$1^3"; true'
+      const script = 'for n in 1 2 3; do git rev-parse --verify -q "$1^$n^{commit}" || break; done; true'
       const [base, index, untracked] = (await runGit(host.run, { script, args: [id], ...this.#at }))
         .toString()
         .split('\n')
       const paths = [
         ...(index ? await needsConsent(base, id) : ['it is not a stash']),
+        ...(index ? await needsConsent(base, index) : []),
         ...(untracked ? await needsConsent(undefined, untracked) : []),
       ]
       if (paths.length > 0) held.push({ name: `refs/stash-${id.slice(0, 10)}`, id, reason: 'consent', paths })
@@ -173,10 +181,10 @@ export class RepositorySync {
   }
 
   async #apply(git: GitRunner, plan: SyncPlan, message: string) {
-    const moves = plan.refs.slice(0, MAX_MOVES)
-    const failed = await applyRefs(git, this.#at, moves, message)
+    const failed = await applyRefs(git, this.#at, plan.refs, message)
     const hasMoved = ({ new: id }: IndexMove): boolean => !failed.some(move => move.new === id)
-    for (const move of plan.heads) await applyHead(git, this.#at, move, message)
+    for (const move of plan.heads)
+      if (!failed.some(({ name }) => name === move.head.branch)) await applyHead(git, this.#at, move, message)
     for (const move of plan.indexes) if (hasMoved(move)) await applyIndex(git, this.#at, move)
     for (const id of plan.stashes) await storeStash(git, this.#at, id, message)
     return failed
@@ -205,6 +213,7 @@ export class RepositorySync {
     const { records, host, hasConsent, isGuarded } = this.#options
     return {
       synced: this.#synced,
+      maxNew: crosses === CROSSES_TO_HOST ? MAX_NEW : Number.POSITIVE_INFINITY,
       crosses,
       records,
       judge,
@@ -216,6 +225,11 @@ export class RepositorySync {
             ...this.#at,
           })
         ).code === 0,
+      forkOf: async commit => {
+        const call = { script: 'git merge-base HEAD "$1"', args: [commit], ...this.#at }
+        const { code, stdout } = await host.run(call)
+        return code === 0 ? stdout.toString().trim() : undefined
+      },
       needsConsent: async (old, now) => {
         if (hasConsent || crosses !== CROSSES_TO_HOST) return []
         const changes = await changedPaths(host.run, this.#at, old, now)
@@ -254,7 +268,12 @@ export class RepositorySync {
         return head === undefined ? [] : [[record, head] as const]
       }),
     )
-    return { refs, heads }
+    const stashes = new Set(
+      [...own.stashes, ...theirs.stashes].filter(
+        id => this.#synced.stashes.has(id) || (own.stashes.includes(id) && theirs.stashes.includes(id)),
+      ),
+    )
+    return { refs, heads, stashes }
   }
 }
 

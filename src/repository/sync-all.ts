@@ -22,6 +22,8 @@ export interface SyncAllOptions {
   /** The top of the project, and its protected places. */
   readonly workspace: string
   readonly protectedPaths: readonly string[]
+  /** Those that mounts hold. */
+  readonly heldPaths: readonly string[]
   /** The user has looked at what waits for consent, and agrees. */
   readonly hasConsent?: boolean
   /** pen's directory for this repository, and the sandbox's directory in it. */
@@ -32,15 +34,21 @@ export interface SyncAllOptions {
 export interface SyncResult {
   /** Everything is on the host. */
   readonly isComplete: boolean
+  /** It stopped halfway. */
+  readonly hasFailed: boolean
   /** For the user. */
   readonly lines: readonly string[]
 }
+
+/** A sync takes a limited number of new refs. */
+const MAX_TURNS = 10
 
 /** A failed sync loses nothing, and is tried again with the next change. */
 export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   const { git, world, entry, dir } = options
   const lines: string[] = []
   let isComplete = true
+  let hasFailed = false
   // `pen git import` may run beside the supervisor.
   const lock = await takeLock(`${entry}.sync`, {
     timeoutMs: 60_000,
@@ -56,7 +64,8 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
         { ...syncOptions(options, directory, below), host, box },
         readSynced(file),
       )
-      const report = await sync.run()
+      let report = await sync.run()
+      for (let turn = 1; report.left > 0 && turn < MAX_TURNS; turn++) report = await sync.run()
       writeSynced(file, sync.synced)
       lines.push(...describeReport(below, report, world.sandbox.id))
       isComplete &&= report.isComplete
@@ -64,17 +73,18 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
     }
   } catch (error) {
     isComplete = false
+    hasFailed = true
     lines.push(
       `git: ${printable(error instanceof Error ? error.message : String(error), 600)}; pen git import tries again`,
     )
   } finally {
     lock.release()
   }
-  return { isComplete, lines }
+  return { isComplete, hasFailed, lines }
 }
 
 function syncOptions(
-  { world, entry, records, workspace, protectedPaths, hasConsent = false }: SyncAllOptions,
+  { world, entry, records, workspace, protectedPaths, heldPaths, hasConsent = false }: SyncAllOptions,
   { path, alternates }: GitDirectory,
   below: string,
 ) {
@@ -88,7 +98,9 @@ function syncOptions(
     records: below === '' ? records : ['.'],
     sandbox: world.sandbox.id,
     isGuarded:
-      below === '' ? guardedPaths(workspace, protectedPaths) : (file: string) => file === '.gitmodules',
+      below === ''
+        ? guardedPaths(workspace, protectedPaths, heldPaths)
+        : (file: string) => file === '.gitmodules',
     hasConsent,
   }
 }

@@ -4,7 +4,7 @@ import type { Prepared } from './prepare.ts'
 
 /** Undefined where the project has no repository that works inside. */
 export function repositoryOptions({ plan, facts, loaded }: Prepared): OwnOptions | undefined {
-  const { git, records, emptyModules } = facts.repository
+  const { git, records, emptyModules, protect } = facts.repository
   if (git === undefined) return undefined
   const { project, policy } = loaded
   return {
@@ -13,6 +13,7 @@ export function repositoryOptions({ plan, facts, loaded }: Prepared): OwnOptions
     emptyModules: emptyModules.length,
     workspace: plan.workspace,
     protectedPaths: policy.files.protect.map(({ rule }) => rule.path),
+    heldPaths: protect.map(({ path }) => path),
     world: {
       facts,
       sandbox: { id: project.id, stateDir: project.stateDir },
