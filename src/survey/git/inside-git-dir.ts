@@ -207,9 +207,13 @@ export class GitSurvey {
     }
   }
 
-  /** Its ancestors are pinned: a renamed one could be replaced, and the mount would go with the old one. */
   #empty(place: string): void {
     this.emptyModules.push(place)
+    this.pinAbove(place)
+  }
+
+  /** For a mount in the project: an ancestor could be renamed and replaced, and the mount would go with the old one. */
+  pinAbove(place: string): void {
     for (let up = dirname(place); up.length > this.workspace.length; up = dirname(up))
       this.places.pin(up, this.workspace)
   }
