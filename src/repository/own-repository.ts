@@ -3,7 +3,16 @@
  * `synced` and `seen` beside it are pen's own records. This file is on the launch path: copying and syncing are loaded when
  * they are needed.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { phase } from '../base/phases.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
@@ -16,6 +25,7 @@ const LOOK_MS = 400
 /** Busy repositories are synced less and less often, so that a sandbox cannot fill the host's repository. */
 const FULL_SPEED_SYNCS = 100
 const MOST_WAIT_MS = 60_000
+const LOCKS = ['index.lock', 'HEAD.lock', 'packed-refs.lock', 'config.lock']
 /** The place of a sandbox that stays. A run has its own, or takes over one that is free. */
 export const STAYS = 'stays'
 
@@ -106,6 +116,7 @@ export class OwnRepository {
     await this.#working
     this.#unpin?.()
     // The user's git may have locked the index for a moment.
+    await this.#unlock()
     const isSeen = this.#look() === this.#seen && !this.#seen.includes(IN_PART)
     if (this.#result?.hasFailed || !isSeen) await this.#sync()
     this.#seen = this.#look()
@@ -136,10 +147,19 @@ export class OwnRepository {
     const [kind, seen] = existsSync(file) ? readFileSync(file, 'utf8').split(/\n(.*)/s) : []
     rmSync(file, { force: true })
     this.#kind = kind === 'clean' ? 'clean' : 'kept'
+    if (this.#kind === 'kept') await this.#unlock()
     this.#seen = this.#look()
     if (seen === this.#seen) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
     else await this.#sync()
+  }
+
+  /** No process of a sandbox uses the directory now: a lock is of a git that was killed. */
+  async #unlock(): Promise<void> {
+    const isLocked = this.#places.some(place =>
+      LOCKS.some(name => lstatSync(`${this.dir}/${place}/${name}`, { throwIfNoEntry: false }) !== undefined),
+    )
+    if (isLocked) await (await import('./sync-all.ts')).removeLocks(this.#options, this.dir)
   }
 
   async #copy(): Promise<void> {

@@ -58,12 +58,6 @@ describe('HEAD', () => {
     )
     expect(plan.heads).toHaveLength(1)
   })
-
-  test('an index that a killed sync left behind follows', async () => {
-    const both = state({ 'refs/heads/main': NEW }, head('refs/heads/main', NEW))
-    const plan = await planSync(both, both, rules())
-    expect(plan.indexes).toEqual([{ record: '.', old: OLD, new: NEW }])
-  })
 })
 
 test('a branch that is not checked out needs consent too', async () => {

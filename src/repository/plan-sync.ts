@@ -184,9 +184,7 @@ async function planHeads(
       continue
     }
     if (follows) heads.push({ record, head: from })
-    // A sync that was killed may have moved the branch and not the index.
-    const base = commit === to.commit && was !== undefined ? was.commit : to.commit
-    if (commit !== undefined && commit !== base) indexes.push({ record, old: base, new: commit })
+    if (commit !== undefined && commit !== to.commit) indexes.push({ record, old: to.commit, new: commit })
   }
   return { heads, indexes, held, odd }
 }

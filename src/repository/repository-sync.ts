@@ -1,4 +1,6 @@
 /** Brings the sandbox's repository and the host's one in step. One object per git directory: the project's, and each submodule's. */
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { writeFileAtomically } from '../base/atomic-file.ts'
 import { type At, applyHead, applyIndex, applyRefs, changedPaths, storeStash } from './apply-sync.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 import { importLargeFiles } from './import-large-files.ts'
@@ -25,6 +27,8 @@ export interface SyncOptions extends ImportOptions {
   readonly sandbox: string
   /** Whether a path that a commit brings needs consent. `blob` is its content. */
   readonly isGuarded: (path: string, blob: string) => boolean
+  /** A file of pen's own. It lists the host's indexes that follow a branch at this moment. */
+  readonly journal: string
   /** The user has looked at the commits and agreed. */
   readonly hasConsent: boolean
 }
@@ -72,6 +76,7 @@ export class RepositorySync {
     ])
     if (!records.every(record => own.heads.has(record)) && this.#synced.heads.size > 0)
       throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
+    await this.#catchUp(theirs)
     await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
     const out = await planSync(own, theirs, this.#rules(CROSSES_TO_HOST, judgeName))
@@ -110,6 +115,17 @@ export class RepositorySync {
     }
   }
 
+  /** An earlier sync was killed, or the index was locked: the branch moved, and the index did not. */
+  async #catchUp(theirs: RepositoryState): Promise<void> {
+    const { host, journal } = this.#options
+    if (!existsSync(journal)) return
+    const moves = JSON.parse(readFileSync(journal, 'utf8')) as readonly IndexMove[]
+    if (moves.some(({ record }) => theirs.heads.get(record)?.isBusy)) return
+    for (const move of moves)
+      if (theirs.heads.get(move.record)?.commit === move.new) await applyIndex(host.run, this.#at, move)
+    rmSync(journal, { force: true })
+  }
+
   async #import(own: RepositoryState, theirs: RepositoryState): Promise<void> {
     const known = new Set([...theirs.refs.values(), ...commits(theirs), ...theirs.stashes])
     const wanted = [
@@ -130,7 +146,9 @@ export class RepositorySync {
     const { host, sandbox, hasConsent } = this.#options
     const held = await this.#heldStashes(plan.stashes)
     const stashes = plan.stashes.filter(id => !held.some(stash => stash.id === id))
+    if (plan.indexes.length > 0) writeFileAtomically(this.#options.journal, JSON.stringify(plan.indexes))
     const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
+    rmSync(this.#options.journal, { force: true })
     const aside = [
       ...plan.aside,
       ...held,

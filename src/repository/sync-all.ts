@@ -61,7 +61,7 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
       const below = directory.path.slice(git.path.length)
       const file = syncedFile(`${entry}/synced`, below)
       const sync = new RepositorySync(
-        { ...syncOptions(options, directory, below), host, box },
+        { ...syncOptions(options, directory, below), host, box, journal: `${file}.moving` },
         readSynced(file),
       )
       let report = await sync.run()
@@ -81,6 +81,15 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
     lock.release()
   }
   return { isComplete, hasFailed, lines }
+}
+
+/** In a box: a link in the directory leads nowhere there. */
+export async function removeLocks(
+  { git, world }: Pick<SyncAllOptions, 'git' | 'world'>,
+  dir: HostPath,
+): Promise<void> {
+  const script = 'cd "$GIT_DIR" && find . -path ./objects -prune -o -name "*.lock" -type f -exec rm -f {} +'
+  await new GitBox(world, git, dir).run({ script })
 }
 
 function syncOptions(
