@@ -94,7 +94,9 @@ export async function planSync(
   const ours = branchesOf(record => records.includes(record))
   const waiting = branchesOf(record => records.includes(record) && isWaiting(record))
   const elsewhere = new Set(
-    [...there.heads].flatMap(([record, { branch }]) => (records.includes(record) ? [] : [branch])),
+    [...there.heads].flatMap(([record, { branch, isBare }]) =>
+      records.includes(record) || isBare ? [] : [branch],
+    ),
   )
   const tips = new Set([...there.refs].flatMap(([name, id]) => (name.startsWith('refs/heads/') ? [id] : [])))
   // A branch that is not checked out will be, or the user merges it. It brings what is not in the history of HEAD.
