@@ -4,6 +4,7 @@
  * they are needed.
  */
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -11,8 +12,11 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  type Stats,
   writeFileSync,
 } from 'node:fs'
+import { removeTree } from '../base/beneath/remove-tree.ts'
+import { errnoOf } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
@@ -41,6 +45,7 @@ export class OwnRepository {
   readonly #entry: string
   readonly #lock: Lock
   readonly #places: readonly string[]
+  readonly #lines: string[] = []
   #seen = ''
   /** `clean`: a copy of the host's repository in which nothing was changed. */
   #kind: 'clean' | 'kept' = 'kept'
@@ -128,7 +133,7 @@ export class OwnRepository {
         `${this.#result === undefined ? this.#kind : 'kept'}\n${this.#seen}`,
       )
     this.close()
-    return this.#result?.lines ?? []
+    return [...this.#lines, ...(this.#result?.lines ?? [])]
   }
 
   /** Stops watching. The directory stays for the next run, unless `finish` removed it. */
@@ -144,10 +149,11 @@ export class OwnRepository {
    */
   async #prepare(): Promise<void> {
     const file = `${this.#entry}/seen`
+    if (existsSync(`${this.#entry}/synced`)) this.#setDamagedAside()
     const [kind, seen] = existsSync(file) ? readFileSync(file, 'utf8').split(/\n(.*)/s) : []
     rmSync(file, { force: true })
     this.#kind = kind === 'clean' ? 'clean' : 'kept'
-    if (this.#kind === 'kept') await this.#unlock()
+    if (this.#kind === 'kept' && existsSync(`${this.#entry}/synced`)) await this.#unlock()
     this.#seen = this.#look()
     if (seen === this.#seen) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
@@ -156,10 +162,24 @@ export class OwnRepository {
 
   /** No process of a sandbox uses the directory now: a lock is of a git that was killed. */
   async #unlock(): Promise<void> {
+    chmodSync(this.dir, 0o700)
     const isLocked = this.#places.some(place =>
-      LOCKS.some(name => lstatSync(`${this.dir}/${place}/${name}`, { throwIfNoEntry: false }) !== undefined),
+      LOCKS.some(name => lookAt(`${this.dir}/${place}/${name}`) !== undefined),
     )
     if (isLocked) await (await import('./sync-all.ts')).removeLocks(this.#options, this.dir)
+  }
+
+  /** `rm -rf .git` inside must not leave the project without git. What is left of the directory may hold commits. */
+  #setDamagedAside(): void {
+    chmodSync(this.dir, 0o700)
+    if (isGitDirectory(this.dir)) return
+    const aside = `${this.#entry}.damaged`
+    removeTree(aside)
+    renameSync(this.dir, aside)
+    for (const name of ['synced', 'seen']) rmSync(`${this.#entry}/${name}`, { force: true })
+    this.#lines.push(
+      `git: the sandbox's git directory was damaged, and this run got a new copy; what is left of the old one is in ${aside}`,
+    )
   }
 
   async #copy(): Promise<void> {
@@ -182,5 +202,21 @@ export class OwnRepository {
     this.#seen = this.#look()
     const { syncAll } = await import('./sync-all.ts')
     this.#result = await syncAll({ ...this.#options, entry: this.#entry, dir: this.dir })
+  }
+}
+
+/** The least that git needs to take it for a repository. Hostile: no link is followed. */
+const isGitDirectory = (dir: string): boolean =>
+  lookAt(`${dir}/HEAD`)?.isFile() === true &&
+  lookAt(`${dir}/objects`)?.isDirectory() === true &&
+  lookAt(`${dir}/refs`)?.isDirectory() === true
+
+/** Undefined also when a sandbox made it unreadable. */
+function lookAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return undefined
   }
 }

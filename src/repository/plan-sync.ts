@@ -27,6 +27,8 @@ export interface HeadMove {
 /** An index follows HEAD of its worktree from one commit to another. Undefined: no commit yet. */
 export interface IndexMove {
   readonly record: string
+  /** The branch that must have moved. Undefined: HEAD is detached. */
+  readonly branch: string | undefined
   readonly old: string | undefined
   readonly new: string
 }
@@ -186,7 +188,8 @@ async function planHeads(
       continue
     }
     if (follows) heads.push({ record, head: from })
-    if (commit !== undefined && commit !== to.commit) indexes.push({ record, old: to.commit, new: commit })
+    if (commit !== undefined && commit !== to.commit)
+      indexes.push({ record, branch: from.branch, old: to.commit, new: commit })
   }
   return { heads, indexes, held, odd }
 }

@@ -200,7 +200,7 @@ export class RepositorySync {
 
   async #apply(git: GitRunner, plan: SyncPlan, message: string) {
     const failed = await applyRefs(git, this.#at, plan.refs, message)
-    const hasMoved = ({ new: id }: IndexMove): boolean => !failed.some(move => move.new === id)
+    const hasMoved = ({ branch }: IndexMove): boolean => !failed.some(({ name }) => name === branch)
     for (const move of plan.heads)
       if (!failed.some(({ name }) => name === move.head.branch)) await applyHead(git, this.#at, move, message)
     for (const move of plan.indexes) if (hasMoved(move)) await applyIndex(git, this.#at, move)
