@@ -50,6 +50,12 @@ describe('HEAD', () => {
       expect(plan.refused.map(ref => ref.name)).toEqual([name])
     })
 
+  test('the index follows the branch, also when the sandbox commits while its state is read', async () => {
+    const here = state({ 'refs/heads/main': NEW }, head('refs/heads/main', '3'.repeat(40)))
+    const plan = await planSync(here, state(main, onMain), rules())
+    expect(plan.indexes).toEqual([{ record: '.', branch: 'refs/heads/main', old: OLD, new: NEW }])
+  })
+
   test('moves to a branch without a commit', async () => {
     const plan = await planSync(
       state(main, head('refs/heads/pages', undefined)),

@@ -180,7 +180,8 @@ async function planHeads(
     }
     const commit = from.branch === undefined ? from.commit : after.get(from.branch)
     // A branch that was put aside has not moved. HEAD and index stay with it.
-    if (commit !== from.commit) continue
+    // Its value among the refs counts: HEAD was read a moment later, and the sandbox may have committed in between.
+    if (from.branch !== undefined && commit !== here.refs.get(from.branch)) continue
     // HEAD may change to a branch that came over earlier.
     const paths = follows && commit !== undefined ? await needsConsent(to.commit, commit) : []
     if (paths.length > 0 && commit !== undefined) {
