@@ -35,7 +35,7 @@ export async function adoptRepository(options: AdoptOptions, name: string): Prom
     mkdirSync(entry, { recursive: true, mode: 0o700 })
     renameSync(place, dir)
     await makeHostRepository(workspace, dir, entry)
-    writeSynced(`${entry}/synced`, { refs: new Map(), heads: new Map() })
+    writeSynced(`${entry}/synced`, { refs: new Map(), heads: new Map(), stashes: new Set() })
     const { isComplete, lines } = await syncAll({ ...options, git, records: ['.'], entry, dir })
     if (isComplete) emptyEntry(entry)
     return lines

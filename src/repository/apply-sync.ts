@@ -5,7 +5,7 @@ import type { HeadMove, IndexMove, RefMove } from './plan-sync.ts'
 const UPDATE_REFS = 'git update-ref -z --stdin --create-reflog -m "$1"'
 const SET_BRANCH = 'git symbolic-ref -m "$1" HEAD "$2"'
 const DETACH = 'git update-ref --no-deref -m "$1" HEAD "$2"'
-const CHANGED = 'ulimit -t 60; git diff-tree -r -z --raw --no-renames --no-abbrev "$1" "$2"'
+const CHANGED = 'ulimit -t 60; exec git diff-tree -r -z --raw --no-renames --no-abbrev "$1" "$2"'
 /** With a letter for each entry: S is skip-worktree, a small letter is assume-unchanged. */
 const ENTRIES = 'git ls-files -z --stage -v --full-name'
 const SET_ENTRIES = 'git update-index -z --index-info'

@@ -22,6 +22,10 @@ export function describeReport(place: string, report: SyncReport, sandbox: strin
     lines.push(
       `git: the worktree ${printable(record.slice('worktrees/'.length), 200)}${where} was made in the sandbox, and only git in the sandbox knows it; its branch is on the host`,
     )
+  if (report.left > 0)
+    lines.push(
+      `git: ${report.left} new refs${where} stay in the sandbox for now; to get more of them: pen git import`,
+    )
   if (report.isOpen)
     lines.push(
       `git: a rebase, merge, pick or bisect${where} is unfinished in the sandbox; the next run goes on with it`,

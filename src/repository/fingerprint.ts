@@ -23,6 +23,9 @@ const FILES = [
 /** A repository with more directories of loose refs is looked at in part. The end of the run looks at all of it. */
 const MAX_DIRECTORIES = 200
 
+/** Stands in a fingerprint that leaves directories out. */
+export const IN_PART = '…'
+
 /** `records` are its worktrees and submodules below `dir`; `.` is the repository itself. */
 export function fingerprint(dir: string, records: readonly string[]): string {
   const parts: string[] = []
@@ -39,6 +42,7 @@ export function fingerprint(dir: string, records: readonly string[]): string {
     for (const name of directoriesIn(`${dir}/${record}/refs`))
       if (name !== 'pen') walk(`${dir}/${record}/refs/${name}`)
   }
+  if (left < 0) parts.push(IN_PART)
   return parts.join(' ')
 }
 

@@ -2,7 +2,7 @@
  * All refs of a git directory as one `packed-refs` file. Copying 50,000 loose refs one by one takes ten seconds; one file
  * takes a fraction of one. Symbolic refs cannot be packed, and are returned on their own.
  */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs'
+import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 
 export interface FoldedRefs {
@@ -23,7 +23,8 @@ const MAX_DEPTH = 64
 export function foldRefs(gitDir: string, packed: Buffer): FoldedRefs {
   const loose = new Map<string, string>()
   const files = new Map<string, Buffer>()
-  readLoose(gitDir, 'refs', 0, loose, files)
+  if (lstatSync(`${gitDir}/refs`, { throwIfNoEntry: false })?.isDirectory() === true)
+    readLoose(gitDir, 'refs', 0, loose, files)
   return { packed: loose.size === 0 ? packed : merge(packed, loose), files }
 }
 
@@ -52,7 +53,7 @@ const scratch = Buffer.allocUnsafe(4096)
 /** Undefined when the file is gone, a link, or longer than a ref. */
 function readSmall(path: string): Buffer | undefined {
   try {
-    const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+    const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     try {
       const length = readSync(fd, scratch)
       return length === scratch.length || !fstatSync(fd).isFile()

@@ -6,22 +6,30 @@ import { readRegularFile } from '../base/regular-file.ts'
 
 const MAX_BYTES = 16 * 1024 * 1024
 
-/** `protectedPaths` are absolute. The answer takes a path below `top`, and the id of its content. */
+/**
+ * `protectedPaths` are absolute. `held` are those that were there when the run began. The answer takes a path below `top`, and
+ * the id of its content.
+ */
 export function guardedPaths(
   top: string,
   protectedPaths: readonly string[],
+  held: readonly string[],
 ): (path: string, blob: string) => boolean {
   const below = protectedPaths.flatMap(path =>
     path.startsWith(`${top}/`) ? [path.slice(top.length + 1)] : [],
   )
   const places = new Set(['.gitmodules', ...below])
-  const isProtected = (path: string): boolean => {
+  const mounted = new Set(held)
+  const isIn = (set: ReadonlySet<string>, path: string, prefix = ''): boolean => {
     for (let part = path; part !== ''; part = part.slice(0, Math.max(0, part.lastIndexOf('/'))))
-      if (places.has(part)) return true
+      if (set.has(`${prefix}${part}`)) return true
     return false
   }
-  // What is on the disk already is the user's own: the sandbox could not write it.
-  return (path, blob) => isProtected(path) && blobId(`${top}/${path}`, blob.length) !== blob
+  // What a mount holds is the user's own: the sandbox could not write it. In other places, a file of the sandbox's may lie for a
+  // moment, until it is moved away.
+  const isOwn = (path: string, blob: string): boolean =>
+    isIn(mounted, path, `${top}/`) && blobId(`${top}/${path}`, blob.length) === blob
+  return (path, blob) => isIn(places, path) && !isOwn(path, blob)
 }
 
 function blobId(file: string, idLength: number): string | undefined {

@@ -13,6 +13,9 @@ import type { GitAnswer, GitCall } from './git-runner.ts'
 /** pen's git commands take milliseconds. One that takes this long has a hostile pack or a broken disk. */
 const TIMEOUT_MS = 120_000
 
+/** A few objects can name more paths than fit into memory. */
+const MAX_OUTPUT = 256 * 1024 * 1024
+
 export class HostGit {
   readonly #commonDir: string
   readonly #empty: string
@@ -72,10 +75,27 @@ export class HostGit {
       ...this.#owner,
     })
     const [stdout, stderr, code] = await Promise.all([
-      new Response(child.stdout).arrayBuffer(),
+      collect(child.stdout, () => child.kill('SIGKILL')),
       new Response(child.stderr).text(),
       child.exited,
     ])
-    return { code, stdout: Buffer.from(stdout), stderr }
+    return stdout === undefined
+      ? { code: 137, stdout: Buffer.alloc(0), stderr: 'the answer is too long' }
+      : { code, stdout, stderr }
   }
+}
+
+/** Undefined when there is too much. */
+async function collect(stream: ReadableStream<Uint8Array>, stop: () => void): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of stream) {
+    length += chunk.length
+    if (length > MAX_OUTPUT) {
+      stop()
+      return undefined
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
 }

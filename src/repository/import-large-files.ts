@@ -7,6 +7,9 @@ import { type ImportOptions, ImportRefused } from './import-objects.ts'
 /** As git-lfs itself does: a temporary file, then a rename. */
 const WRITE = 'mkdir -p "$1" && cat >"$1/.pen-$2" && mv "$1/.pen-$2" "$1/$2"'
 
+/** A sparse file of a few blocks can have any length. */
+const MAX_LARGE_BYTES = 4 * 1024 ** 3
+
 const pathOf = (id: string): string => `lfs/objects/${id.slice(0, 2)}/${id.slice(2, 4)}`
 
 export async function importLargeFiles(options: ImportOptions, ids: readonly string[]): Promise<void> {
@@ -19,7 +22,7 @@ export async function importLargeFiles(options: ImportOptions, ids: readonly str
     removeTree(file)
     const fd = openSync(file, 'wx+', 0o600)
     try {
-      const script = 'cat "$GIT_DIR/$1"'
+      const script = `ulimit -f ${MAX_LARGE_BYTES / 512}; cat "$GIT_DIR/$1"`
       const { code } = await box.run({ script, args: [`${pathOf(id)}/${id}`], outputTo: fd, ...at })
       if (code !== 0 || hashOf(fd) !== id)
         throw new ImportRefused(`the git-lfs object ${id} has another content than its name says`)

@@ -114,9 +114,12 @@ function makeScratch(
     `${scratch}/config`,
     `[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = ${format}\n${partial}`,
   )
-  writeFileSync(`${scratch}/objects/info/alternates`, `${objects}\n`)
+  writeFileSync(`${scratch}/objects/info/alternates`, `${quoted(objects)}\n`)
   writeFileSync(`${scratch}/tips`, [...tips, ...known.map(id => `^${id}`)].map(line => `${line}\n`).join(''))
 }
+
+/** As git reads a line that starts with a quote: a path may have a newline. */
+const quoted = (path: string): string => `"${path.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`
 
 interface Listed {
   readonly id: string

@@ -13,7 +13,6 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
   symlinkSync,
   utimesSync,
@@ -24,6 +23,7 @@ import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import { removeInSteps } from '../base/beneath/remove-tree.ts'
 import { errnoOf } from '../base/error.ts'
 import { basename, dirname } from '../base/posix-path.ts'
+import { readRegularFile } from '../base/regular-file.ts'
 import type { GitDirectory } from '../plan/facts.ts'
 import { foldRefs } from './fold-refs.ts'
 import { syncedText } from './synced-file.ts'
@@ -36,6 +36,7 @@ const COPIED_FILES =
   /^(?:[A-Z][A-Z_]+|index|sharedindex\.[0-9a-f]+|config|config\.worktree|shallow|description|gitdir|commondir|locked)$/
 /** More files in one directory are not git's. */
 const MAX_FILES = 2000
+const MAX_REFS_BYTES = 1024 ** 3
 /** For the sandbox's git: a monitor of the host's is not there, and packing pays only in the host's repository. */
 export const OWN_KEYS = ['core.fsmonitor', 'gc.auto', 'maintenance.auto']
 const OWN_SETTINGS = '[core]\n\tfsmonitor = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n'
@@ -58,7 +59,10 @@ export function makeOwnDirectory(git: GitDirectory, to: string, synced: string):
     heads.set(record, readIfThere(`${to}/${record}/HEAD`)?.toString('utf8') ?? '')
   }
   mkdirSync(dirname(synced), { recursive: true, mode: 0o700 })
-  writeFileSync(synced, syncedText(heads, packed))
+  // `OLD NEW NAME <MAIL> …`, oldest first.
+  const log = readIfThere(`${to}/logs/refs/stash`)?.toString('latin1').split('\n') ?? []
+  const stashes = log.flatMap(line => /^\S+ ([0-9a-f]+) /.exec(line)?.[1] ?? [])
+  writeFileSync(synced, syncedText(heads, packed, stashes))
   for (const submodule of submodules) {
     const below = submodule.path.slice(path.length)
     makeOwnDirectory(submodule, `${to}${below}`, syncedFile(synced, below))
@@ -115,6 +119,7 @@ function copyFiles(from: string, to: string, names: RegExp): void {
 }
 
 function copyLogs(from: string, to: string): void {
+  if (!listDirectories(from).includes('logs')) return
   for (const log of COPIED_LOGS) {
     const source = `${from}/logs/${log}`
     if (lstatSync(source, { throwIfNoEntry: false })?.isFile() !== true) continue
@@ -132,6 +137,7 @@ function copyTree(from: string, to: string, depth: number): void {
 }
 
 function listDirectories(dir: string): readonly string[] {
+  if (lstatSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) return []
   try {
     return readdirSync(dir, { withFileTypes: true }).flatMap(entry =>
       entry.isDirectory() ? [entry.name] : [],
@@ -165,11 +171,8 @@ function copyFile(from: string, to: string): void {
   }
 }
 
-function readIfThere(path: string): Buffer | undefined {
-  try {
-    return readFileSync(path)
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error
-    return undefined
-  }
-}
+/** A link may lead to a file that the sandbox must not read, and a pipe would block pen. */
+const readIfThere = (path: string): Buffer | undefined =>
+  lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
+    ? readRegularFile(path, { maxBytes: MAX_REFS_BYTES })
+    : undefined

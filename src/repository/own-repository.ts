@@ -3,12 +3,25 @@
  * `synced` and `seen` beside it are pen's own records. This file is on the launch path: copying and syncing are loaded when
  * they are needed.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  writeFileSync,
+} from 'node:fs'
+import { removeTree } from '../base/beneath/remove-tree.ts'
+import { errnoOf } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
-import { fingerprint } from './fingerprint.ts'
+import { fingerprint, IN_PART } from './fingerprint.ts'
 import type { RefEvent } from './repository-sync.ts'
 import type { SyncAllOptions, SyncResult } from './sync-all.ts'
 
@@ -17,6 +30,7 @@ const LOOK_MS = 400
 /** Busy repositories are synced less and less often, so that a sandbox cannot fill the host's repository. */
 const FULL_SPEED_SYNCS = 100
 const MOST_WAIT_MS = 60_000
+const LOCKS = ['index.lock', 'HEAD.lock', 'packed-refs.lock', 'config.lock']
 /** The place of a sandbox that stays. A run has its own, or takes over one that is free. */
 export const STAYS = 'stays'
 
@@ -32,6 +46,7 @@ export class OwnRepository {
   readonly #entry: string
   readonly #lock: Lock
   readonly #places: readonly string[]
+  readonly #lines: string[] = []
   #seen = ''
   /** `clean`: a copy of the host's repository in which nothing was changed. */
   #kind: 'clean' | 'kept' = 'kept'
@@ -116,11 +131,11 @@ export class OwnRepository {
     clearTimeout(this.#timer)
     await this.#working
     this.#unpin?.()
-    if (this.#look() !== this.#seen) {
-      await this.#sync()
-      // Nothing runs in the sandbox any more.
-      this.#seen = this.#look()
-    }
+    // The user's git may have locked the index for a moment.
+    await this.#unlock()
+    const isSeen = this.#look() === this.#seen && !this.#seen.includes(IN_PART)
+    if (this.#result?.hasFailed || !isSeen) await this.#sync()
+    this.#seen = this.#look()
     this.#isOpen = isOpen
     if (this.#result?.isComplete) (await import('./make-own-directory.ts')).emptyEntry(this.#entry)
     // After a failure the next start syncs again.
@@ -130,7 +145,7 @@ export class OwnRepository {
         `${this.#result === undefined ? this.#kind : 'kept'}\n${this.#seen}`,
       )
     this.close()
-    return this.#result?.lines ?? []
+    return [...this.#lines, ...(this.#result?.lines ?? [])]
   }
 
   /** What is not on the host, as of the last sync. Lines for the user. */
@@ -151,13 +166,37 @@ export class OwnRepository {
    */
   async #prepare(): Promise<void> {
     const file = `${this.#entry}/seen`
+    if (existsSync(`${this.#entry}/synced`)) this.#setDamagedAside()
     const [kind, seen] = existsSync(file) ? readFileSync(file, 'utf8').split(/\n(.*)/s) : []
     rmSync(file, { force: true })
     this.#kind = kind === 'clean' ? 'clean' : 'kept'
+    if (this.#kind === 'kept' && existsSync(`${this.#entry}/synced`)) await this.#unlock()
     this.#seen = this.#look()
     if (seen === this.#seen) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
     else await this.#sync()
+  }
+
+  /** No process of a sandbox uses the directory now: a lock is of a git that was killed. */
+  async #unlock(): Promise<void> {
+    chmodSync(this.dir, 0o700)
+    const isLocked = this.#places.some(place =>
+      LOCKS.some(name => lookAt(`${this.dir}/${place}/${name}`) !== undefined),
+    )
+    if (isLocked) await (await import('./sync-all.ts')).removeLocks(this.#options, this.dir)
+  }
+
+  /** `rm -rf .git` inside must not leave the project without git. What is left of the directory may hold commits. */
+  #setDamagedAside(): void {
+    chmodSync(this.dir, 0o700)
+    if (isGitDirectory(this.dir)) return
+    const aside = `${this.#entry}.damaged`
+    removeTree(aside)
+    renameSync(this.dir, aside)
+    for (const name of ['synced', 'seen']) rmSync(`${this.#entry}/${name}`, { force: true })
+    this.#lines.push(
+      `git: the sandbox's git directory was damaged, and this run got a new copy; what is left of the old one is in ${aside}`,
+    )
   }
 
   async #copy(): Promise<void> {
@@ -176,14 +215,30 @@ export class OwnRepository {
 
   async #sync(): Promise<void> {
     this.#count++
+    // What changes during the sync is seen by the next look. So each change is followed by one sync that finds nothing.
+    this.#seen = this.#look()
     const { syncAll } = await import('./sync-all.ts')
     const record = (event: RefEvent): void => {
       const text = JSON.stringify(event)
       if (!this.#told.has(text)) this.#record(event)
       this.#told.add(text)
     }
-    // A commit that is made during the sync may be missed by it. The next look must see it, or the end would remove it.
-    this.#seen = this.#look()
     this.#result = await syncAll({ ...this.#options, entry: this.#entry, dir: this.dir, record })
+  }
+}
+
+/** The least that git needs to take it for a repository. Hostile: no link is followed. */
+const isGitDirectory = (dir: string): boolean =>
+  lookAt(`${dir}/HEAD`)?.isFile() === true &&
+  lookAt(`${dir}/objects`)?.isDirectory() === true &&
+  lookAt(`${dir}/refs`)?.isDirectory() === true
+
+/** Undefined also when a sandbox made it unreadable. */
+function lookAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return undefined
   }
 }

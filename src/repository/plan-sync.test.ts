@@ -32,7 +32,9 @@ const state = (
 })
 
 const rules = (was: Refs, more: Partial<SyncRules> = {}): SyncRules => ({
-  synced: { refs: new Map(Object.entries(was)), heads: new Map() },
+  synced: { refs: new Map(Object.entries(was)), heads: new Map(), stashes: new Set() },
+  maxNew: 1000,
+  forkOf: async () => undefined,
   crosses: /^refs\/(?:heads|tags|notes)\//,
   records: ['.'],
   judge: () => undefined,
@@ -135,7 +137,13 @@ describe('a branch that is checked out', () => {
       state({ [MAIN]: 'A' }, { '.': head(MAIN, 'A') }),
       rules(
         { [MAIN]: 'A' },
-        { synced: { refs: new Map([[MAIN, 'A']]), heads: new Map([['.', head(MAIN, 'A')]]) } },
+        {
+          synced: {
+            refs: new Map([[MAIN, 'A']]),
+            heads: new Map([['.', head(MAIN, 'A')]]),
+            stashes: new Set(),
+          },
+        },
       ),
     )
     expect(plan).toMatchObject({
@@ -160,7 +168,9 @@ describe('HEAD', () => {
     planSync(
       state(refs, { '.': from }),
       state(refs, { '.': to }),
-      rules(refs, { synced: { refs: new Map(Object.entries(refs)), heads: new Map([['.', was]]) } }),
+      rules(refs, {
+        synced: { refs: new Map(Object.entries(refs)), heads: new Map([['.', was]]), stashes: new Set() },
+      }),
     )
   const [main, x] = [head(MAIN, 'A'), head('refs/heads/x', 'B')]
 
@@ -193,7 +203,7 @@ describe('HEAD', () => {
     const plan = await planSync(
       state({}, { 'worktrees/w': x }),
       state({}, { 'worktrees/w': main }),
-      rules({}, { synced: { refs: new Map(), heads: new Map([['worktrees/w', main]]) } }),
+      rules({}, { synced: { refs: new Map(), heads: new Map([['worktrees/w', main]]), stashes: new Set() } }),
     )
     expect([plan.heads, plan.indexes]).toEqual([[], []])
   })
@@ -204,6 +214,7 @@ describe('what needs consent', () => {
   const synced = (refs: Refs) => ({
     refs: new Map(Object.entries(refs)),
     heads: new Map([['.', head(MAIN, 'A')]]),
+    stashes: new Set<string>(),
   })
 
   test('is put aside on the branch that is checked out, and crosses on another one', async () => {
@@ -268,6 +279,7 @@ describe('any three states', () => {
   const synced = fc.tuple(refs, heads).map(([some, { branch, detached }]) => ({
     refs: new Map(Object.entries(some)),
     heads: new Map([['.', head(branch, branch === undefined ? detached : some[branch])]]),
+    stashes: new Set<string>(),
   }))
 
   test('lose nothing: a value is kept, contained in the new one, put aside, or was the agreed one', () =>

@@ -8,6 +8,8 @@ import { type Head, type RepositoryState, sameHead } from './state.ts'
 export interface Synced {
   readonly refs: ReadonlyMap<string, string>
   readonly heads: ReadonlyMap<string, Head>
+  /** A stash that one side has dropped since does not come back. */
+  readonly stashes: ReadonlySet<string>
 }
 
 export interface RefMove {
@@ -25,6 +27,8 @@ export interface HeadMove {
 /** An index follows HEAD of its worktree from one commit to another. Undefined: no commit yet. */
 export interface IndexMove {
   readonly record: string
+  /** The branch that must have moved. Undefined: HEAD is detached. */
+  readonly branch: string | undefined
   readonly old: string | undefined
   readonly new: string
 }
@@ -53,10 +57,14 @@ export interface SyncPlan {
   readonly waits: boolean
   /** Commits of stashes that are not there, oldest first. */
   readonly stashes: readonly string[]
+  /** How many new refs are left for the next sync. */
+  readonly left: number
 }
 
 export interface SyncRules {
   readonly synced: Synced
+  /** More new refs at once are a flood. */
+  readonly maxNew: number
   /** Which refs cross in this direction. */
   readonly crosses: RegExp
   /** The worktrees that belong to the sandbox. */
@@ -65,6 +73,8 @@ export interface SyncRules {
   readonly judge: (name: string, there: ReadonlyMap<string, string>) => string | undefined
   /** Whether `newer` has `older` in its history. */
   readonly contains: (newer: string, older: string) => Promise<boolean>
+  /** Where the history of a new branch leaves that of HEAD. */
+  readonly forkOf: (commit: string) => Promise<string | undefined>
   /** Paths of the step from one commit to the other that need consent. */
   readonly needsConsent: (old: string | undefined, now: string) => Promise<readonly string[]>
 }
@@ -86,25 +96,40 @@ export async function planSync(
   const ours = branchesOf(record => records.includes(record))
   const waiting = branchesOf(record => records.includes(record) && isWaiting(record))
   const elsewhere = new Set(
-    [...there.heads].flatMap(([record, { branch }]) => (records.includes(record) ? [] : [branch])),
+    [...there.heads].flatMap(([record, { branch, isBare }]) =>
+      records.includes(record) || isBare ? [] : [branch],
+    ),
   )
   // New refs of one sync may shadow each other, too.
   const taken = new Map(there.refs)
+  const tips = new Set([...there.refs].flatMap(([name, id]) => (name.startsWith('refs/heads/') ? [id] : [])))
+  // A branch that is not checked out will be, or the user merges it. It brings what is not in the history of HEAD.
+  const consentFor = async (name: string, now: string, before?: string): Promise<readonly string[]> => {
+    if (ours.has(name)) return await rules.needsConsent(before, now)
+    if (!name.startsWith('refs/heads/') || tips.has(now)) return []
+    return await rules.needsConsent(before ?? (await rules.forkOf(now)), now)
+  }
   let waits = false
-  for (const name of new Set([...here.refs.keys(), ...synced.refs.keys()])) {
-    if (!rules.crosses.test(name)) continue
+  let left = 0
+  // The branches of HEAD come first: HEAD cannot move without them.
+  for (const name of new Set([...ours, ...here.refs.keys(), ...synced.refs.keys()])) {
+    if (name === undefined || !rules.crosses.test(name)) continue
     const [was, now, other] = [synced.refs.get(name), here.refs.get(name), there.refs.get(name)]
     if (now === was || now === other) continue
     if (now === undefined) {
       if (other === was) deleted.push(name)
       continue
     }
+    if (other === undefined && refs.length + refused.length + aside.length >= rules.maxNew) {
+      left++
+      continue
+    }
     const why = other === undefined ? rules.judge(name, taken) : undefined
-    const consent = why === undefined && ours.has(name) ? await rules.needsConsent(other ?? was, now) : []
+    const consent = why === undefined ? await consentFor(name, now, other ?? was) : []
     if (why === undefined) taken.set(name, now)
     if (why !== undefined) refused.push({ name, why })
-    else if (elsewhere.has(name)) aside.push({ name, id: now, reason: 'checked-out' })
     else if (consent.length > 0) aside.push({ name, id: now, reason: 'consent', paths: consent })
+    else if (elsewhere.has(name)) aside.push({ name, id: now, reason: 'checked-out' })
     else if (waiting.has(name)) waits = true
     else if (other !== undefined && name.startsWith('refs/tags/'))
       aside.push({ name, id: now, reason: 'tag' })
@@ -113,31 +138,53 @@ export async function planSync(
     else if (other === undefined || !(await rules.contains(other, now)))
       aside.push({ name, id: now, reason: 'moved-there' })
   }
-  const { heads, indexes, held } = await planHeads(here, there, rules, refs, isWaiting)
-  const stashes = here.stashes.filter(id => !there.stashes.includes(id)).reverse()
-  return { refs, heads, indexes, aside: [...aside, ...held], refused, deleted, waits, stashes }
+  const { heads, indexes, held, odd } = await planHeads(here, there, rules, refs, isWaiting)
+  const stashes = here.stashes.filter(id => !there.stashes.includes(id) && !synced.stashes.has(id)).reverse()
+  return {
+    refs,
+    heads,
+    indexes,
+    aside: [...aside, ...held],
+    refused: [...refused, ...odd],
+    deleted,
+    waits,
+    stashes,
+    left,
+  }
 }
 
 async function planHeads(
   here: RepositoryState,
   there: RepositoryState,
-  { synced, records, needsConsent }: SyncRules,
+  { synced, records, needsConsent, judge }: SyncRules,
   moves: readonly RefMove[],
   isWaiting: (record: string) => boolean,
-): Promise<Pick<SyncPlan, 'heads' | 'indexes'> & { readonly held: readonly Aside[] }> {
+): Promise<
+  Pick<SyncPlan, 'heads' | 'indexes'> & { readonly held: readonly Aside[]; readonly odd: SyncPlan['refused'] }
+> {
   const after = new Map(there.refs)
   for (const { name, new: id } of moves) after.set(name, id)
   const heads: HeadMove[] = []
   const indexes: IndexMove[] = []
   const held: Aside[] = []
+  const odd: { name: string; why: string }[] = []
   for (const record of records) {
     const [from, to, was] = [here.heads.get(record), there.heads.get(record), synced.heads.get(record)]
     if (from === undefined || to === undefined || isWaiting(record)) continue
     const follows = !sameHead(from, to) && sameHead(to, was)
     if (!follows && !sameHead(from, to)) continue
+    // HEAD may name a branch without a commit, or no branch at all.
+    const { branch = 'refs/heads/' } = from
+    const why = branch.startsWith('refs/heads/') ? undefined : 'HEAD names it, and it is not a branch'
+    const whyNew = branch === 'refs/heads/' || there.refs.has(branch) ? undefined : judge(branch, there.refs)
+    if (follows && (why ?? whyNew) !== undefined) {
+      odd.push({ name: branch, why: why ?? whyNew ?? '' })
+      continue
+    }
     const commit = from.branch === undefined ? from.commit : after.get(from.branch)
     // A branch that was put aside has not moved. HEAD and index stay with it.
-    if (commit !== from.commit) continue
+    // Its value among the refs counts: HEAD was read a moment later, and the sandbox may have committed in between.
+    if (from.branch !== undefined && commit !== here.refs.get(from.branch)) continue
     // HEAD may change to a branch that came over earlier.
     const paths = follows && commit !== undefined ? await needsConsent(to.commit, commit) : []
     if (paths.length > 0 && commit !== undefined) {
@@ -145,9 +192,10 @@ async function planHeads(
       continue
     }
     if (follows) heads.push({ record, head: from })
-    if (commit !== undefined && commit !== to.commit) indexes.push({ record, old: to.commit, new: commit })
+    if (commit !== undefined && commit !== to.commit)
+      indexes.push({ record, branch: from.branch, old: to.commit, new: commit })
   }
-  return { heads, indexes, held }
+  return { heads, indexes, held, odd }
 }
 
 /** Letters of any language, and what people write in branch names. No shell, terminal or glob character. */
@@ -170,8 +218,23 @@ export function judgeName(name: string, there: ReadonlyMap<string, string>): str
   const isRemote = [...there.keys()].some(other => other.startsWith(`refs/remotes/${short}/`))
   if (isRemote || others.some(other => other !== name && there.has(other)))
     return 'it would shadow another ref of the same short name'
-  const folded = name.toLowerCase()
-  return [...there.keys()].some(other => other.toLowerCase() === folded)
-    ? 'it differs from another ref in case alone'
-    : undefined
+  if (foldedNames(there).has(`refs/remotes/${short}/`.toLowerCase()))
+    return 'it would shadow a remote of the same name'
+  return foldedNames(there).has(name.toLowerCase()) ? 'it differs from another ref in case alone' : undefined
+}
+
+const folded = new WeakMap<ReadonlyMap<string, string>, ReadonlySet<string>>()
+
+/** The names in lower case, and the remotes. Collected once: a sandbox may bring thousands of new names. */
+function foldedNames(refs: ReadonlyMap<string, string>): ReadonlySet<string> {
+  const known = folded.get(refs)
+  if (known !== undefined) return known
+  const names = new Set(
+    [...refs.keys()].flatMap(name => {
+      const remote = /^refs\/remotes\/[^/]+\//.exec(name)?.[0]
+      return [name.toLowerCase(), ...(remote === undefined ? [] : [remote.toLowerCase()])]
+    }),
+  )
+  folded.set(refs, names)
+  return names
 }

@@ -1,5 +1,7 @@
 /** Brings the sandbox's repository and the host's one in step. One object per git directory: the project's, and each submodule's. */
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import type { AuditEventOf } from '../audit/event.ts'
+import { writeFileAtomically } from '../base/atomic-file.ts'
 import { type At, applyHead, applyIndex, applyRefs, changedPaths, storeStash } from './apply-sync.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 import { importLargeFiles } from './import-large-files.ts'
@@ -26,6 +28,8 @@ export interface SyncOptions extends ImportOptions {
   readonly sandbox: string
   /** Whether a path that a commit brings needs consent. `blob` is its content. */
   readonly isGuarded: (path: string, blob: string) => boolean
+  /** A file of pen's own. It lists the host's indexes that follow a branch at this moment. */
+  readonly journal: string
   /** The user has looked at the commits and agreed. */
   readonly hasConsent: boolean
   /** Called before a ref of the host moves, and for each that does not. */
@@ -34,7 +38,7 @@ export interface SyncOptions extends ImportOptions {
 
 export type RefEvent = AuditEventOf<'ref-moved' | 'ref-refused'>
 
-export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'deleted'> {
+export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'deleted' | 'left'> {
   /** Refs that moved on the host. */
   readonly moved: readonly string[]
   /** Worktrees that were made in the sandbox. The host's git does not know them. */
@@ -47,22 +51,8 @@ export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'delete
   readonly isComplete: boolean
 }
 
-/** More at once is a flood. The rest comes with the next sync. */
-const MAX_MOVES = 1000
-const MAX_ASIDE = 100
-
-function bounded(plan: SyncPlan): SyncPlan {
-  const { refs, aside, refused, deleted } = plan
-  if (refs.length <= MAX_MOVES && [aside, refused, deleted].every(list => list.length <= MAX_ASIDE))
-    return plan
-  return {
-    ...plan,
-    refs: refs.slice(0, MAX_MOVES),
-    aside: aside.slice(0, MAX_ASIDE),
-    refused: refused.slice(0, MAX_ASIDE),
-    deleted: deleted.slice(0, MAX_ASIDE),
-  }
-}
+/** The rest comes with the next sync. */
+const MAX_NEW = 1000
 
 const TO_HOST = 'pen: from the sandbox'
 const TO_SANDBOX = 'pen: from the host'
@@ -91,10 +81,10 @@ export class RepositorySync {
     ])
     if (!records.every(record => own.heads.has(record)) && this.#synced.heads.size > 0)
       throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
+    await this.#catchUp(theirs)
     await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
-    const all = await planSync(own, theirs, this.#rules(CROSSES_TO_HOST, judgeName))
-    const out = bounded(all)
+    const out = await planSync(own, theirs, this.#rules(CROSSES_TO_HOST, judgeName))
     const { moved, aside } = await this.#toHost(out)
     const after = await readState(host.run, gitDir)
     const back = await planSync(
@@ -110,17 +100,35 @@ export class RepositorySync {
     const isStaged = !isOpen && (await this.#isStaged())
     const worktrees = [...now.heads.keys()].filter(record => !after.heads.has(record))
     const isComplete =
-      !isOpen && !isStaged && out === all && !out.waits && out.refused.length === 0 && worktrees.length === 0
+      !isOpen &&
+      !isStaged &&
+      !out.waits &&
+      out.left === 0 &&
+      !aside.some(({ reason }) => reason === 'consent') &&
+      out.refused.length === 0 &&
+      worktrees.length === 0
     return {
       moved,
       aside,
       refused: out.refused,
       deleted: out.deleted,
+      left: out.left,
       worktrees,
       isOpen,
       isStaged,
       isComplete,
     }
+  }
+
+  /** An earlier sync was killed, or the index was locked: the branch moved, and the index did not. */
+  async #catchUp(theirs: RepositoryState): Promise<void> {
+    const { host, journal } = this.#options
+    if (!existsSync(journal)) return
+    const moves = JSON.parse(readFileSync(journal, 'utf8')) as readonly IndexMove[]
+    if (moves.some(({ record }) => theirs.heads.get(record)?.isBusy)) return
+    for (const move of moves)
+      if (theirs.heads.get(move.record)?.commit === move.new) await applyIndex(host.run, this.#at, move)
+    rmSync(journal, { force: true })
   }
 
   async #import(own: RepositoryState, theirs: RepositoryState): Promise<void> {
@@ -144,7 +152,9 @@ export class RepositorySync {
     const held = await this.#heldStashes(plan.stashes)
     const stashes = plan.stashes.filter(id => !held.some(stash => stash.id === id))
     this.#record(plan, held)
+    if (plan.indexes.length > 0) writeFileAtomically(this.#options.journal, JSON.stringify(plan.indexes))
     const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
+    rmSync(this.#options.journal, { force: true })
     const aside = [
       ...plan.aside,
       ...held,
@@ -181,12 +191,13 @@ export class RepositorySync {
     const { needsConsent } = this.#rules(CROSSES_TO_HOST, judgeName)
     const held: Aside[] = []
     for (const id of stashes) {
-      const script = 'for n in 1 2 3; do git rev-parse --verify -q "$1^$n" || break; done; true'
+      const script = 'for n in 1 2 3; do git rev-parse --verify -q "$1^$n^{commit}" || break; done; true'
       const [base, index, untracked] = (await runGit(host.run, { script, args: [id], ...this.#at }))
         .toString()
         .split('\n')
       const paths = [
         ...(index ? await needsConsent(base, id) : ['it is not a stash']),
+        ...(index ? await needsConsent(base, index) : []),
         ...(untracked ? await needsConsent(undefined, untracked) : []),
       ]
       if (paths.length > 0) held.push({ name: `refs/stash-${id.slice(0, 10)}`, id, reason: 'consent', paths })
@@ -205,8 +216,9 @@ export class RepositorySync {
 
   async #apply(git: GitRunner, plan: SyncPlan, message: string) {
     const failed = await applyRefs(git, this.#at, plan.refs, message)
-    const hasMoved = ({ new: id }: IndexMove): boolean => !failed.some(move => move.new === id)
-    for (const move of plan.heads) await applyHead(git, this.#at, move, message)
+    const hasMoved = ({ branch }: IndexMove): boolean => !failed.some(({ name }) => name === branch)
+    for (const move of plan.heads)
+      if (!failed.some(({ name }) => name === move.head.branch)) await applyHead(git, this.#at, move, message)
     for (const move of plan.indexes) if (hasMoved(move)) await applyIndex(git, this.#at, move)
     for (const id of plan.stashes) await storeStash(git, this.#at, id, message)
     return failed
@@ -235,6 +247,7 @@ export class RepositorySync {
     const { records, host, hasConsent, isGuarded } = this.#options
     return {
       synced: this.#synced,
+      maxNew: crosses === CROSSES_TO_HOST ? MAX_NEW : Number.POSITIVE_INFINITY,
       crosses,
       records,
       judge,
@@ -246,6 +259,11 @@ export class RepositorySync {
             ...this.#at,
           })
         ).code === 0,
+      forkOf: async commit => {
+        const call = { script: 'git merge-base HEAD "$1"', args: [commit], ...this.#at }
+        const { code, stdout } = await host.run(call)
+        return code === 0 ? stdout.toString().trim() : undefined
+      },
       needsConsent: async (old, now) => {
         if (hasConsent || crosses !== CROSSES_TO_HOST) return []
         const changes = await changedPaths(host.run, this.#at, old, now)
@@ -284,7 +302,12 @@ export class RepositorySync {
         return head === undefined ? [] : [[record, head] as const]
       }),
     )
-    return { refs, heads }
+    const stashes = new Set(
+      [...own.stashes, ...theirs.stashes].filter(
+        id => this.#synced.stashes.has(id) || (own.stashes.includes(id) && theirs.stashes.includes(id)),
+      ),
+    )
+    return { refs, heads, stashes }
   }
 }
 

@@ -10,6 +10,8 @@ export interface Head {
   /** A rebase, merge, pick, revert or bisect is unfinished, or a git command works on the index. */
   readonly isBusy: boolean
   readonly isOpen: boolean
+  /** It has no working tree: its HEAD holds no branch. */
+  readonly isBare?: boolean
 }
 
 export interface RepositoryState {
@@ -36,6 +38,7 @@ for record in . $(cd "$top" && ls -d worktrees/* 2>/dev/null); do
   for file in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG sequencer; do
     [ -e "$GIT_DIR/$file" ] && open=open
   done
+  [ $open = - ] && [ $record = . ] && [ "$(git config --type=bool core.bare)" = true ] && open=bare
   [ $open = - ] && [ -e "$GIT_DIR/index.lock" ] && open=locked
   echo "head $open $(git rev-parse -q --verify 'HEAD^{commit}' || echo -) $(git symbolic-ref -q HEAD || echo -) $record"
 done
@@ -78,6 +81,7 @@ export async function readState(
         commit: ID.test(commit) ? commit : undefined,
         isBusy: open === 'open' || open === 'locked',
         isOpen: open === 'open',
+        isBare: open === 'bare',
       })
     }
   }

@@ -22,6 +22,8 @@ export interface SyncAllOptions {
   /** The top of the project, and its protected places. */
   readonly workspace: string
   readonly protectedPaths: readonly string[]
+  /** Those that mounts hold. */
+  readonly heldPaths: readonly string[]
   /** The user has looked at what waits for consent, and agrees. */
   readonly hasConsent?: boolean
   readonly record?: (event: RefEvent) => void
@@ -33,10 +35,14 @@ export interface SyncAllOptions {
 export interface SyncResult {
   /** Everything is on the host. */
   readonly isComplete: boolean
+  /** It stopped halfway. */
   readonly hasFailed: boolean
   /** For the user. */
   readonly lines: readonly string[]
 }
+
+/** A sync takes a limited number of new refs. */
+const MAX_TURNS = 10
 
 /** A failed sync loses nothing, and is tried again with the next change. */
 export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
@@ -57,10 +63,11 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
       const below = directory.path.slice(git.path.length)
       const file = syncedFile(`${entry}/synced`, below)
       const sync = new RepositorySync(
-        { ...syncOptions(options, directory, below), host, box },
+        { ...syncOptions(options, directory, below), host, box, journal: `${file}.moving` },
         readSynced(file),
       )
-      const report = await sync.run()
+      let report = await sync.run()
+      for (let turn = 1; report.left > 0 && turn < MAX_TURNS; turn++) report = await sync.run()
       writeSynced(file, sync.synced)
       lines.push(...describeReport(below, report, world.sandbox.id))
       isComplete &&= report.isComplete
@@ -79,6 +86,15 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   return { isComplete, hasFailed, lines }
 }
 
+/** In a box: a link in the directory leads nowhere there. */
+export async function removeLocks(
+  { git, world }: Pick<SyncAllOptions, 'git' | 'world'>,
+  dir: HostPath,
+): Promise<void> {
+  const script = 'cd "$GIT_DIR" && find . -path ./objects -prune -o -name "*.lock" -type f -exec rm -f {} +'
+  await new GitBox(world, git, dir).run({ script })
+}
+
 function syncOptions(
   {
     world,
@@ -86,6 +102,7 @@ function syncOptions(
     records,
     workspace,
     protectedPaths,
+    heldPaths,
     hasConsent = false,
     record = () => undefined,
   }: SyncAllOptions,
@@ -102,7 +119,9 @@ function syncOptions(
     records: below === '' ? records : ['.'],
     sandbox: world.sandbox.id,
     isGuarded:
-      below === '' ? guardedPaths(workspace, protectedPaths) : (file: string) => file === '.gitmodules',
+      below === ''
+        ? guardedPaths(workspace, protectedPaths, heldPaths)
+        : (file: string) => file === '.gitmodules',
     hasConsent,
     record,
   }

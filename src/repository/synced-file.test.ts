@@ -26,8 +26,9 @@ describe('the record of the last sync', () => {
         ['worktrees/new', 'ref: refs/heads/unborn\n'],
       ])
       const packed = `# pack-refs with: peeled fully-peeled sorted \n${A} refs/heads/main\n${A} refs/tags/v1\n^${B}\n`
-      writeFileSync(file, syncedText(heads, Buffer.from(packed)))
+      writeFileSync(file, syncedText(heads, Buffer.from(packed), [B]))
       const synced = readSynced(file)
+      expect([...synced.stashes]).toEqual([B])
       expect(Object.fromEntries(synced.refs)).toEqual({ 'refs/heads/main': A, 'refs/tags/v1': A })
       expect([...synced.heads].map(([record, { branch, commit }]) => [record, branch, commit])).toEqual([
         ['.', 'refs/heads/main', A],
@@ -54,7 +55,7 @@ describe('the record of the last sync', () => {
               return [at, { branch, commit, isBusy: false, isOpen: false }]
             }),
           )
-          const synced = { refs: new Map(Object.entries(refs)), heads }
+          const synced = { refs: new Map(Object.entries(refs)), heads, stashes: new Set(Object.values(refs)) }
           writeSynced(file, synced)
           expect(readSynced(file)).toEqual(synced)
         }),
@@ -65,7 +66,7 @@ describe('the record of the last sync', () => {
 
   test('without a HEAD that can be read has none for that worktree', () =>
     withFile(file => {
-      writeFileSync(file, syncedText(new Map([['.', '']]), Buffer.from(`${A} refs/heads/main\n`)))
+      writeFileSync(file, syncedText(new Map([['.', '']]), Buffer.from(`${A} refs/heads/main\n`), []))
       expect(readSynced(file).heads.get('.')?.branch).toBeUndefined()
       expect(readSynced(file).heads.get('.')?.commit || undefined).toBeUndefined()
     }))

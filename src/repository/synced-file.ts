@@ -9,10 +9,16 @@ import type { Head } from './state.ts'
 
 const ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 const HEAD = 'head '
+const STASH = 'stash '
 
 /** `heads` has the content of each `HEAD` file by record. */
-export const syncedText = (heads: ReadonlyMap<string, string>, packed: Buffer): Buffer =>
+export const syncedText = (
+  heads: ReadonlyMap<string, string>,
+  packed: Buffer,
+  stashes: Iterable<string>,
+): Buffer =>
   Buffer.concat([
+    Buffer.from([...stashes].map(id => `${STASH}${id}\n`).join('')),
     Buffer.from([...heads].map(([record, text]) => `${HEAD}${record} ${text.trim()}\n`).join('')),
     packed,
   ])
@@ -20,18 +26,20 @@ export const syncedText = (heads: ReadonlyMap<string, string>, packed: Buffer): 
 export function readSynced(file: string): Synced {
   const refs = new Map<string, string>()
   const texts = new Map<string, string>()
+  const stashes = new Set<string>()
   for (const line of readFileSync(file, 'utf8').split('\n')) {
     const space = line.indexOf(' ')
     if (line.startsWith(HEAD)) {
       const end = line.indexOf(' ', HEAD.length)
       texts.set(line.slice(HEAD.length, end), line.slice(end + 1))
-    } else if (ID.test(line.slice(0, space))) refs.set(line.slice(space + 1), line.slice(0, space))
+    } else if (line.startsWith(STASH)) stashes.add(line.slice(STASH.length))
+    else if (ID.test(line.slice(0, space))) refs.set(line.slice(space + 1), line.slice(0, space))
   }
   const heads = new Map([...texts].map(([record, text]) => [record, parseHead(text, refs)] as const))
-  return { refs, heads }
+  return { refs, heads, stashes }
 }
 
-export function writeSynced(file: string, { refs, heads }: Synced): void {
+export function writeSynced(file: string, { refs, heads, stashes }: Synced): void {
   const texts = new Map(
     [...heads].map(([record, { branch, commit }]) => [
       record,
@@ -39,7 +47,7 @@ export function writeSynced(file: string, { refs, heads }: Synced): void {
     ]),
   )
   const lines = [...refs].map(([name, id]) => `${id} ${name}\n`)
-  writeFileAtomically(file, syncedText(texts, Buffer.from(lines.join(''))).toString('utf8'))
+  writeFileAtomically(file, syncedText(texts, Buffer.from(lines.join('')), stashes).toString('utf8'))
 }
 
 function parseHead(text: string, refs: ReadonlyMap<string, string>): Head {

@@ -15,6 +15,7 @@ export function adoptOptions({ plan, facts, loaded }: Prepared): AdoptOptions {
   return {
     workspace: plan.workspace,
     protectedPaths: policy.files.protect.map(({ rule }) => rule.path),
+    heldPaths: facts.repository.protect.map(({ path }) => path),
     world: {
       facts,
       sandbox: { id: project.id, stateDir: project.stateDir },

@@ -153,7 +153,7 @@ test('after a refused import a good one comes over, and nothing was lost inside'
   await expectRefused(two, 'not taken over')
   expect(two.inside('cat-file', '-t', evil)).toBe('commit')
   rmSync(`${two.own}/refs/heads/evil`)
-  expect(await two.sync()).toEqual({ isComplete: true, lines: [] })
+  expect(await two.sync()).toEqual({ isComplete: true, hasFailed: false, lines: [] })
   expect(two.host.git('rev-parse', 'main')).toBe(good)
 })
 

@@ -59,6 +59,7 @@ export class TwoRepositories {
       records: facts.records,
       emptyModules: facts.emptyModules.length,
       workspace: project,
+      heldPaths: [],
       protectedPaths,
       world: {
         facts: {

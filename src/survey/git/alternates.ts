@@ -1,8 +1,8 @@
 /** The object directories that a repository borrows from others, as its `objects/info/alternates` lists them. */
 
-import { resolve } from '../../base/posix-path.ts'
+import { basename, dirname, resolve } from '../../base/posix-path.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
-import { realPath } from './directory.ts'
+import { looksLikeGitDir, realPath } from './directory.ts'
 
 /** git's own limit. */
 const MAX_DEPTH = 5
@@ -24,6 +24,7 @@ export function alternates(
       const from = realPath(resolve(objects, line))
       const place = resolve(inside, line)
       if (from === undefined || found.has(place) || found.size >= MAX_ALTERNATES) continue
+      if (!isObjectDirectory(from)) continue
       found.set(place, { from, at: place })
       collect(from, place, depth + 1)
     }
@@ -31,6 +32,13 @@ export function alternates(
   collect(`${gitDir}/objects`, at, 1)
   return [...found.values()]
 }
+
+/**
+ * An earlier run may have made this repository with `git init` and written the file. Any other directory would be mounted and
+ * readable inside, such as `~/.ssh`.
+ */
+const isObjectDirectory = (dir: string): boolean =>
+  basename(dir) === 'objects' && looksLikeGitDir(dirname(dir))
 
 const readLines = (file: string): readonly string[] =>
   (readRegularFile(file, { maxBytes: MAX_BYTES })?.toString('utf8') ?? '')

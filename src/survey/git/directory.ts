@@ -85,7 +85,11 @@ export function looksLikeGitDir(dir: string): boolean {
 export function resolveGitFile(workspace: string, home: string): GitDir {
   const gitDir = readGitFile(`${workspace}/.git`)
   if (gitDir === undefined) return refused('it is not a "gitdir: …" line')
-  if (gitDir.startsWith(`${workspace}/`)) return { kind: 'inside', gitDir }
+  if (gitDir.startsWith(`${workspace}/`)) {
+    if (realPath(gitDir) !== gitDir)
+      return refused('it names no directory, or its path leads through a symbolic link')
+    return { kind: 'inside', gitDir }
+  }
   const odd = oddDirectory(gitDir, workspace, home)
   if (odd !== undefined) return refused(odd)
 

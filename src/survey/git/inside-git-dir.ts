@@ -42,6 +42,16 @@ export class GitSurvey {
     this.#stateDir = stateDir
   }
 
+  /** A sandbox may have made the repository: a link would bring files from elsewhere into the copy. */
+  oddPart(dir: string): string | undefined {
+    const isOdd = (name: string): boolean => {
+      const stats = this.places.look(`${dir}/${name}`)
+      return stats !== undefined && !(name === 'packed-refs' ? stats.isFile() : stats.isDirectory())
+    }
+    const odd = ['objects', 'refs', 'logs', 'worktrees', 'packed-refs'].find(isOdd)
+    return odd === undefined ? undefined : `${dir}/${odd}`
+  }
+
   /** The repository of which the sandbox gets its own copy. */
   own(dir: string): GitDirectory {
     this.#protectLeads(dir)
@@ -71,6 +81,8 @@ export class GitSurvey {
     const isUnused = listDirectory(`${dir}/branches`).length === 0
     if (isUnused) this.places.watch(`${dir}/branches`, root, { kind: 'git-hooks' })
     else this.places.add(`${dir}/branches`, root)
+    // The next run mounts what these name, so that git inside can borrow from it.
+    for (const name of ['alternates', 'http-alternates']) this.places.add(`${dir}/objects/info/${name}`, root)
     for (const name of ['config', 'config.worktree']) {
       const file = `${dir}/${name}`
       const settings = this.places.look(file)?.isFile() ? this.#read(file) : []
@@ -205,9 +217,13 @@ export class GitSurvey {
     }
   }
 
-  /** Its ancestors are pinned: a renamed one could be replaced, and the mount would go with the old one. */
   #empty(place: string): void {
     this.emptyModules.push(place)
+    this.pinAbove(place)
+  }
+
+  /** For a mount in the project: an ancestor could be renamed and replaced, and the mount would go with the old one. */
+  pinAbove(place: string): void {
     for (let up = dirname(place); up.length > this.workspace.length; up = dirname(up))
       this.places.pin(up, this.workspace)
   }

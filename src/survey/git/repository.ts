@@ -6,7 +6,7 @@ import { basename, dirname } from '../../base/posix-path.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import type { PlacesFound } from '../places.ts'
-import { looksLikeGitDir, readUserConfig, resolveGitFile } from './directory.ts'
+import { looksLikeGitDir, readGitFile, readUserConfig, resolveGitFile } from './directory.ts'
 import { GitSurvey } from './inside-git-dir.ts'
 
 export type RepositoryKind = 'none' | 'ancestor' | 'directory' | 'worktree' | 'submodule' | 'bare' | 'refused'
@@ -127,6 +127,7 @@ class Survey {
     this.#git.places.add(dotGit, this.workspace)
     switch (found.kind) {
       case 'inside':
+        this.#git.pinAbove(found.gitDir)
         this.#use(found.gitDir, '.')
         return 'directory'
       case 'submodule':
@@ -136,6 +137,8 @@ class Survey {
         this.#use(found.commonDir, `worktrees/${basename(found.gitDir)}`)
         return 'worktree'
       case 'refused':
+        // The host's git obeys the file: a repository must not appear where it leads.
+        this.#git.protectInside(readGitFile(dotGit) ?? dotGit, this.workspace)
         this.#git.warn(
           `${dotGit} is not obeyed, because ${found.why}: git does not work inside`,
           'run "git worktree repair" in the main checkout, or "git submodule update" in the superproject, if you trust the file',
@@ -154,6 +157,15 @@ class Survey {
       this.#git.warn(
         `${commonDir} keeps its refs in reftable, which pen does not support: git does not work inside`,
         'git refs migrate --ref-format=files',
+      )
+      this.#git.places.add(commonDir, this.workspace)
+      return
+    }
+    const odd = this.#git.oddPart(commonDir)
+    if (odd !== undefined) {
+      this.#git.warn(
+        `${odd} is a link or a special file: pen does not follow it, so git does not work inside`,
+        'replace it by what it names',
       )
       this.#git.places.add(commonDir, this.workspace)
       return

@@ -46,7 +46,7 @@ export function findSubmodules(modules: string): Submodules {
       if (stats?.isSymbolicLink() && links.length < MAX_LINKS) links.push(dir)
       else if (stats?.isSymbolicLink()) complete = false
       if (!stats?.isDirectory()) continue
-      const isGitDir = lookAt(`${dir}/HEAD`) !== undefined
+      const isGitDir = lookAt(`${dir}/HEAD`) !== undefined && lookAt(`${dir}/objects`)?.isDirectory() === true
       if (isGitDir) found.push(describe(dir))
       if (next.depth < MAX_DEPTH)
         queue.push({ dir: isGitDir ? `${dir}/modules` : dir, depth: next.depth + 1 })
