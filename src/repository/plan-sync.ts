@@ -126,7 +126,7 @@ export async function planSync(
     }
     const why = other === undefined ? rules.judge(name, taken) : undefined
     const consent = why === undefined ? await consentFor(name, now, other ?? was) : []
-    if (why === undefined) taken.set(name, now)
+    if (why === undefined) takeName(taken, name, now)
     if (why !== undefined) refused.push({ name, why })
     else if (consent.length > 0) aside.push({ name, id: now, reason: 'consent', paths: consent })
     else if (elsewhere.has(name)) aside.push({ name, id: now, reason: 'checked-out' })
@@ -214,16 +214,20 @@ export function judgeName(name: string, there: ReadonlyMap<string, string>): str
   if (parts.some(part => Buffer.byteLength(part) > MAX_PART)) return 'its name is too long'
   if (SPECIAL.test(short) || PREFIXED.test(short)) return 'git gives its name another meaning'
   const others = ['refs/heads/', 'refs/tags/', 'refs/remotes/', 'refs/'].map(prefix => `${prefix}${short}`)
-  // `origin` alone means `refs/remotes/origin/HEAD`.
-  const isRemote = [...there.keys()].some(other => other.startsWith(`refs/remotes/${short}/`))
-  if (isRemote || others.some(other => other !== name && there.has(other)))
+  if (others.some(other => other !== name && there.has(other)))
     return 'it would shadow another ref of the same short name'
+  // `origin` alone means `refs/remotes/origin/HEAD`.
   if (foldedNames(there).has(`refs/remotes/${short}/`.toLowerCase()))
     return 'it would shadow a remote of the same name'
   return foldedNames(there).has(name.toLowerCase()) ? 'it differs from another ref in case alone' : undefined
 }
 
-const folded = new WeakMap<ReadonlyMap<string, string>, ReadonlySet<string>>()
+const folded = new WeakMap<ReadonlyMap<string, string>, Set<string>>()
+
+function takeName(names: Map<string, string>, name: string, id: string): void {
+  names.set(name, id)
+  folded.get(names)?.add(name.toLowerCase())
+}
 
 /** The names in lower case, and the remotes. Collected once: a sandbox may bring thousands of new names. */
 function foldedNames(refs: ReadonlyMap<string, string>): ReadonlySet<string> {

@@ -210,6 +210,8 @@ describe('a sandbox that shares the repository', () => {
         'main/.git/branches git-hooks',
         'main/.git/commondir nothing',
         'main/.git/config.worktree git-config',
+        'main/.git/objects/info/alternates nothing',
+        'main/.git/objects/info/http-alternates nothing',
         'main/.git/remotes nothing',
       ],
     })
@@ -421,6 +423,7 @@ describe('other forms', () => {
     git(base, 'init', '-q', 'many')
     for (let i = 0; i < 20; i++) {
       const dir = fresh(`many/.git/modules/group/m${i}`)
+      for (const part of ['objects', 'refs']) mkdirSync(`${dir}/${part}`)
       writeFileSync(`${dir}/HEAD`, 'ref: refs/heads/main\n')
       writeFileSync(`${dir}/config`, `[core]\nworktree = ../../../../m${i}\n`)
       writeFileSync(`${fresh(`many/m${i}`)}/.git`, `gitdir: ../.git/modules/group/m${i}\n`)
@@ -431,12 +434,13 @@ describe('other forms', () => {
     expect(facts.warnings).toBe(0)
   })
 
-  test('submodules that pen cannot find stay out of the sandbox, and that is told', () => {
+  test('submodules that pen cannot find stay out of the sandbox, with a warning', () => {
     for (const [name, hide] of [
       ['crowd', (dir: string) => Array.from({ length: 700 }, (_, i) => mkdirSync(`${dir}/a${i}`))],
       ['deep', (dir: string) => mkdirSync(`${dir}/${'a/'.repeat(12)}`, { recursive: true })],
       ['veiled', (dir: string) => symlinkSync('../../x', `${dir}/libs`)],
     ] as const) {
+      git(base, 'init', '-q', name)
       hide(fresh(`${name}/.git/modules`))
       expect(survey(name).warnings.join()).toContain('some submodules do not work inside')
       expect(shown(survey(name)).submodules).toEqual([])
@@ -472,7 +476,10 @@ describe('objects borrowed from elsewhere', () => {
   })
 
   test('are at most fifty', () => {
-    const lines = Array.from({ length: 80 }, (_, i) => `${fresh(`stores/s${i}`)}\n`)
+    const lines = Array.from({ length: 80 }, (_, i) => {
+      git(base, 'init', '-q', `stores/s${i}`)
+      return `${base}/stores/s${i}/.git/objects\n`
+    })
     writeFileSync(`${base}/second/.git/objects/info/alternates`, lines.join(''))
     expect(borrowed('second')).toHaveLength(50)
   })
