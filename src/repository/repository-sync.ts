@@ -224,13 +224,16 @@ export class RepositorySync {
     return failed
   }
 
-  /** Sets refs below `refs/pen/`, whatever they were. A name that git cannot have there gets one without slashes. */
+  /** Sets refs below `refs/pen/`. What they had before and is not in the new history gets a name with its id. A name that git cannot have there gets one without slashes. */
   async #setRefs(
     git: GitRunner,
     below: string,
     refs: readonly { readonly name: string; readonly id: string }[],
   ): Promise<void> {
-    const script = 'git update-ref -m "$1" "$2" "$3" || git update-ref -m "$1" "$4" "$3"'
+    // Another sandbox, or an earlier run, may have put other commits there.
+    const script = `old=$(git rev-parse -q --verify "$2") && [ "$old" != "$3" ] && ! git merge-base --is-ancestor "$old" "$3" &&
+      git update-ref -m "$1" "$2-$(git rev-parse --short=10 "$old")" "$old"
+      git update-ref -m "$1" "$2" "$3" || git update-ref -m "$1" "$4" "$3"`
     for (const { name, id } of refs) {
       const rest = name.slice('refs/'.length)
       const args = [
