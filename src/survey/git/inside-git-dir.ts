@@ -6,7 +6,7 @@ import { PenError } from '../../base/error.ts'
 import { dirname, resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
-import { Places } from '../places.ts'
+import { Places, refuseHardLink } from '../places.ts'
 import { alternates } from './alternates.ts'
 import { type GitSetting, riskySettings } from './config.ts'
 import { readPointer, realPath, requireGitConfig } from './directory.ts'
@@ -91,7 +91,17 @@ export class GitSurvey {
     }
   }
 
+  /** An earlier run may have made a hard link to a file of git's. Through it, the sandbox would write that file. */
+  #refuseHardLinks(dir: string): void {
+    for (const below of [dir, `${dir}/hooks`, `${dir}/info`])
+      for (const name of listDirectory(below)) {
+        const stats = this.places.look(`${below}/${name}`)
+        if (stats?.isFile()) refuseHardLink(`${below}/${name}`, stats, 'protected')
+      }
+  }
+
   #protectLeads(dir: string, settings?: readonly GitSetting[]): void {
+    this.#refuseHardLinks(dir)
     for (const name of ['config', 'config.worktree']) {
       const file = `${dir}/${name}`
       const known = name === 'config' ? settings : undefined
@@ -186,6 +196,7 @@ export class GitSurvey {
       if (!pointer?.startsWith(`${this.workspace}/`)) continue
       if (!this.records.includes(`worktrees/${name}`)) this.records.push(`worktrees/${name}`)
       this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: record })
+      this.#refuseHardLinks(record)
       this.gitlinks(record, dirname(pointer))
     }
   }

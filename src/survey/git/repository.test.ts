@@ -136,6 +136,18 @@ describe('a repository with submodules and worktrees', () => {
   })
 })
 
+test('a hard link to a file of the git directory stops the start: the sandbox would write through it', () => {
+  const dir = fresh('linked-files')
+  git(dir, 'init', '-q')
+  writeFileSync(`${dir}/.git/hooks/pre-commit`, '')
+  for (const name of ['config', 'HEAD', 'hooks/pre-commit', 'info/exclude']) {
+    linkSync(`${dir}/.git/${name}`, `${dir}/kept`)
+    expect(() => survey('linked-files')).toThrow('hard links')
+    rmSync(`${dir}/kept`)
+  }
+  expect(survey('linked-files').kind).toBe('directory')
+})
+
 describe('gitlinks', () => {
   beforeAll(() => {
     git(base, 'init', '-q', '-b', 'main', 'super')
