@@ -46,6 +46,8 @@ export interface BoxRun {
   readonly input: Uint8Array | number
   /** Where standard output goes. The caller closes its own copy. */
   readonly outputTo?: number
+  /** The default is a minute. */
+  readonly timeoutMs?: number
 }
 
 export interface BoxAnswer {
@@ -81,7 +83,7 @@ export async function runInBox({ facts, sandbox, cacheDir }: BoxWorld, run: BoxR
       if (outRead !== undefined) closeSync(outWrite)
       closeSync(errWrite)
     })
-    const timer = setTimeout(() => running.kill(), LIMITS.wall)
+    const timer = setTimeout(() => running.kill(), run.timeoutMs ?? LIMITS.wall)
     const answer = Promise.all([
       outRead === undefined ? Buffer.alloc(0) : collect(outRead, MAX_OUTPUT, () => running.kill()),
       collect(errRead, MAX_ERRORS, () => undefined),

@@ -105,7 +105,7 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
 }
 
 /** Before the host is surveyed: what a killed run left at a protected place would count as the user's. */
-export const sweepAfterKill = (stateDir: string, tell: (line: string) => void): Promise<void> =>
+export const sweepAfterKill = (stateDir: string, tell: (line: string) => void): Promise<string | undefined> =>
   sweepKilledRuns(stateDir, event => {
     if (event.kind !== 'unkept') tell(inWords(event))
   })

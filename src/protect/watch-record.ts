@@ -47,13 +47,17 @@ export class WatchRecord {
   }
 }
 
-/** Looks at the places of runs that were killed. `tell` gets what was moved, as at the end of a run. */
+/**
+ * Looks at the places of runs that were killed. `tell` gets what was moved, as at the end of a run. Returns a run that may have
+ * made a repository in a project that had none.
+ */
 export async function sweepKilledRuns(
   stateDir: string,
   tell: (event: QuarantineEvent) => void,
-): Promise<void> {
+): Promise<string | undefined> {
   const dir = recordsIn(stateDir)
-  if (!existsSync(dir)) return
+  let maker: string | undefined
+  if (!existsSync(dir)) return undefined
   for (const run of readdirSync(dir)) {
     const file = `${dir}/${run}`
     const lock = tryLock(file)
@@ -65,8 +69,10 @@ export async function sweepKilledRuns(
       ({ path }) => (lstatSync(path, { throwIfNoEntry: false })?.ctimeMs ?? 0) <= end,
     )
     await new Quarantine({ watch: places, dir: `${stateDir}/quarantine/${run}`, tell }).finish()
+    if (places.some(({ path, rule }) => rule.kind === 'git-dir' && existsSync(path))) maker = run
     lock.release()
   }
+  return maker
 }
 
 /** pen wrote it itself. A run that was killed at that moment had not begun. */

@@ -17,23 +17,28 @@ import { writeSynced } from './synced-file.ts'
 
 export type AdoptOptions = Omit<SyncAllOptions, 'git' | 'records' | 'entry' | 'dir'>
 
-/** Returns lines for the user. `name` is that of the run. */
+/** Takes the repository out of the project. `name` is that of the run. False when there is none. */
+export function takeRepository(workspace: string, stateDir: string, name: string): boolean {
+  const place = `${workspace}/.git`
+  if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() !== true) return false
+  mkdirSync(`${stateDir}/git/${name}`, { recursive: true, mode: 0o700 })
+  renameSync(place, `${stateDir}/git/${name}/dir`)
+  return true
+}
+
+/** Makes a repository of the host's for one that was taken, and brings the commits over. Returns lines for the user. */
 export async function adoptRepository(options: AdoptOptions, name: string): Promise<readonly string[]> {
   const { workspace, world } = options
-  const place = `${workspace}/.git`
-  if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() !== true) return []
   const entry = `${world.sandbox.stateDir}/git/${name}`
+  const dir = `${entry}/dir` as HostPath
   const git: GitDirectory = {
-    path: place,
+    path: `${workspace}/.git`,
     lentAt: '/run/pen-git/0',
     alternates: [],
     hasLfs: false,
     submodules: [],
   }
-  const dir = `${entry}/dir` as HostPath
   try {
-    mkdirSync(entry, { recursive: true, mode: 0o700 })
-    renameSync(place, dir)
     await makeHostRepository(workspace, dir, entry)
     writeSynced(`${entry}/synced`, { refs: new Map(), heads: new Map(), stashes: new Set() })
     const { isComplete, lines } = await syncAll({ ...options, git, records: ['.'], entry, dir })

@@ -55,8 +55,10 @@ function look(path: string): string {
   }
 }
 
+/** A link is not followed. */
 function directoriesIn(path: string): readonly string[] {
   try {
+    if (!lstatSync(path).isDirectory()) return []
     const entries = readdirSync(path, { withFileTypes: true })
     return entries.slice(0, MAX_DIRECTORIES).flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
   } catch (error) {

@@ -23,7 +23,15 @@ export class GitBox {
     this.#own = own
   }
 
-  readonly run = ({ script, args = [], gitDir, input = '', env, outputTo }: GitCall): Promise<GitAnswer> => {
+  readonly run = ({
+    script,
+    args = [],
+    gitDir,
+    input = '',
+    env,
+    outputTo,
+    timeoutMs,
+  }: GitCall): Promise<GitAnswer> => {
     const { path } = this.#git
     const at = gitDir === undefined ? path : `${path}/${gitDir}`
     return runInBox(this.#world, {
@@ -32,6 +40,7 @@ export class GitBox {
       steps: gitSteps(this.#git, this.#own),
       input: Buffer.from(input),
       ...(outputTo !== undefined && { outputTo }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
     })
   }
 }

@@ -11,6 +11,8 @@ export interface GitCall {
   readonly input?: Buffer | string
   /** Added to the environment. */
   readonly env?: Readonly<Record<string, string>>
+  /** In a box: a repository can make git wait for ever. */
+  readonly timeoutMs?: number
   /** Descriptors in place of `input` and of the answer's `stdout`. The caller closes its own copies. */
   readonly inputFrom?: number
   readonly outputTo?: number

@@ -116,11 +116,7 @@ export class OwnRepository {
   async #turn(): Promise<void> {
     const { git, world } = this.#options
     // A run that is shorter than this needs no pin.
-    this.#unpin ??= (await import('./pin-tips.ts')).pinTips(
-      git.path,
-      world.sandbox.id,
-      `${this.#entry}/synced`,
-    )
+    this.#unpin ??= (await import('./pin-tips.ts')).pinTips(git.path, world.sandbox.id, this.#entry)
     if (this.#look() !== this.#seen) await this.#sync()
   }
 

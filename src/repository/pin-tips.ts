@@ -6,15 +6,15 @@
 import { chownSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'
-import { dirname } from '../base/posix-path.ts'
+import { basename, dirname } from '../base/posix-path.ts'
 import { readSynced } from './synced-file.ts'
 
 /** The year 2100. */
 const FAR_AWAY = 4_102_444_800
 
 /** Returns the function that removes the pin. */
-export function pinTips(gitDir: string, sandbox: string, synced: string): () => void {
-  const { refs, heads } = readSynced(synced)
+export function pinTips(gitDir: string, sandbox: string, entry: string): () => void {
+  const { refs, heads } = readSynced(`${entry}/synced`)
   const tips = [...new Set([...[...heads.values()].flatMap(({ commit }) => commit ?? []), ...refs.values()])]
   const [first] = tips
   if (first === undefined) return () => undefined
@@ -22,7 +22,7 @@ export function pinTips(gitDir: string, sandbox: string, synced: string): () => 
   const log = tips.map(
     tip => `${zeros} ${tip} pen <pen@localhost> ${FAR_AWAY} +0000\tpen: start of a sandbox\n`,
   )
-  const ref = `refs/pen/${sandbox}/start`
+  const ref = `refs/pen/${sandbox}/start/${basename(entry)}`
   const write = (path: string, text: string): void => {
     const { uid, gid } = statSync(gitDir)
     const first = mkdirSync(dirname(path), { recursive: true })

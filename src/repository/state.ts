@@ -61,7 +61,12 @@ export async function readState(
   const heads = new Map<string, Head>()
   const stashes: string[] = []
   const largeFiles: string[] = []
-  const output = await runGit(git, { script: SCRIPT, args: [large], ...(gitDir !== undefined && { gitDir }) })
+  const output = await runGit(git, {
+    script: SCRIPT,
+    args: [large],
+    timeoutMs: 15_000,
+    ...(gitDir !== undefined && { gitDir }),
+  })
   for (const line of output.toString('utf8').split('\n')) {
     const [kind, ...words] = line.split(' ')
     if (kind === 'ref') {

@@ -6,11 +6,12 @@ import type { HeadStart } from '../backend/container/head-start.ts'
 import { type ExitCode, PenError } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import { UndoStack } from '../base/undo.ts'
-import { findProject } from '../config/project.ts'
+import { findProject, type Project } from '../config/project.ts'
 import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import { sweepAfterKill } from '../protect/watch-places.ts'
 import { type Chosen, type Prepared, type PrepareOptions, prepare, withAlternative } from './prepare.ts'
+import { adoptOptions } from './repository-options.ts'
 import { SandboxDoor } from './sandbox-door.ts'
 import { startSandbox } from './start-sandbox.ts'
 import type { Serving } from './supervisor.ts'
@@ -34,7 +35,8 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
   try {
     const door = new SandboxDoor(undo)
     const project = findProject()
-    await sweepAfterKill(project.stateDir, options.tell)
+    const maker = await sweepAfterKill(project.stateDir, options.tell)
+    if (maker !== undefined) await adoptAfterKill({ ...options, project }, maker, options.tell)
     const prepared = await prepare({ ...options, project }, chosen => beginEarly(chosen, door))
     options.onPlan?.(prepared)
     refuseOpenGaps(prepared.plan, prepared.loaded.policy.acceptGaps)
@@ -55,6 +57,19 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
   } finally {
     await undo.unwind()
   }
+}
+
+/** A run that was killed made a repository, in a project that had none. */
+async function adoptAfterKill(
+  options: PrepareOptions & { readonly project: Project },
+  run: string,
+  tell: RunOptions['tell'],
+): Promise<void> {
+  const { adoptRepository, takeRepository } = await import('../repository/adopt.ts')
+  const { world, stateDir } = options.project
+  // Before the survey, which would refuse what a sandbox can do to a repository.
+  if (!takeRepository(world.workspace, stateDir, run)) return
+  for (const line of await adoptRepository(adoptOptions(await prepare(options)), run)) tell(line)
 }
 
 /** The one place where work begins before the plan is ready, because it takes longer than the rest. The run's undo stack ends it. */

@@ -142,7 +142,9 @@ export class Supervisor {
     const { facts, plan } = prepared
     const isNew = facts.repository.kind === 'none' || facts.repository.kind === 'ancestor'
     if (!isNew || plan.soft || !existsSync(`${plan.workspace}/.git`)) return []
-    const { adoptRepository } = await import('../repository/adopt.ts')
+    const { adoptRepository, takeRepository } = await import('../repository/adopt.ts')
+    const { stateDir } = prepared.loaded.project
+    if (!takeRepository(plan.workspace, stateDir, audit.run)) return []
     return await adoptRepository(
       { ...adoptOptions(prepared), record: event => audit.record(event) },
       audit.run,

@@ -3,11 +3,13 @@
  * which would obey the files that are being checked.
  */
 import { basename, dirname } from '../../base/posix-path.ts'
+import { readRegularFile } from '../../base/regular-file.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import type { PlacesFound } from '../places.ts'
 import { looksLikeGitDir, readGitFile, readUserConfig, resolveGitFile } from './directory.ts'
 import { GitSurvey } from './inside-git-dir.ts'
+import { listDirectory } from './submodules.ts'
 
 export type RepositoryKind = 'none' | 'ancestor' | 'directory' | 'worktree' | 'submodule' | 'bare' | 'refused'
 
@@ -47,11 +49,13 @@ class Survey {
   readonly workspace: string
   readonly #git: GitSurvey
   readonly #ownRepository: boolean
+  readonly #stateDir: string
   #directory: GitDirectory | undefined
 
   constructor(workspace: string, { home, ownRepository, stateDir }: SurveyOptions) {
     this.workspace = workspace
     this.#ownRepository = ownRepository
+    this.#stateDir = stateDir
     this.#git = new GitSurvey(workspace, { home, stateDir })
   }
 
@@ -82,6 +86,14 @@ class Survey {
     if (stats?.isDirectory() && this.#ownRepository && !looksLikeGitDir(dotGit)) {
       this.#git.places.add(dotGit, this.workspace)
       this.#git.warn(`${dotGit} is not a repository: it is read-only inside`, 'remove it, or run git init')
+      return 'refused'
+    }
+    if (stats?.isDirectory() && this.#ownRepository && isBeingMade(dotGit, this.#stateDir)) {
+      this.#git.places.add(dotGit, this.workspace)
+      this.#git.warn(
+        `another sandbox is making ${dotGit}: it is read-only inside`,
+        'wait for the other sandbox',
+      )
       return 'refused'
     }
     if (stats?.isDirectory()) {
@@ -175,3 +187,16 @@ class Survey {
     this.#git.gitlinks(`${commonDir}/${record}`, this.workspace)
   }
 }
+
+/** A sandbox that runs now, in this project without a repository, may swap every file of it. See `protect/watch-record.ts`. */
+function isBeingMade(dotGit: string, stateDir: string): boolean {
+  const records = listDirectory(`${stateDir}/watching`)
+  return records.some(run => {
+    const text = readRegularFile(`${stateDir}/watching/${run}`, { maxBytes: MAX_RECORD })?.toString('utf8')
+    return (
+      text?.includes(JSON.stringify({ path: dotGit }).slice(1, -1)) === true && text.includes('"git-dir"')
+    )
+  })
+}
+
+const MAX_RECORD = 1024 * 1024
