@@ -101,7 +101,7 @@ export async function planSync(
     ),
   )
   // New refs of one sync may shadow each other, too.
-  const taken = new Map(there.refs)
+  const added = new Map<string, string>()
   const tips = new Set([...there.refs].flatMap(([name, id]) => (name.startsWith('refs/heads/') ? [id] : [])))
   // A branch that is not checked out will be, or the user merges it. It brings what is not in the history of HEAD.
   const consentFor = async (name: string, now: string, before?: string): Promise<readonly string[]> => {
@@ -124,9 +124,10 @@ export async function planSync(
       left++
       continue
     }
-    const why = other === undefined ? rules.judge(name, taken) : undefined
+    const why =
+      other === undefined ? (rules.judge(name, there.refs) ?? rules.judge(name, new Map(added))) : undefined
     const consent = why === undefined ? await consentFor(name, now, other ?? was) : []
-    if (why === undefined) taken.set(name, now)
+    if (why === undefined && other === undefined) added.set(name, now)
     if (why !== undefined) refused.push({ name, why })
     else if (consent.length > 0) aside.push({ name, id: now, reason: 'consent', paths: consent })
     else if (elsewhere.has(name)) aside.push({ name, id: now, reason: 'checked-out' })
@@ -214,9 +215,7 @@ export function judgeName(name: string, there: ReadonlyMap<string, string>): str
   if (parts.some(part => Buffer.byteLength(part) > MAX_PART)) return 'its name is too long'
   if (SPECIAL.test(short) || PREFIXED.test(short)) return 'git gives its name another meaning'
   const others = ['refs/heads/', 'refs/tags/', 'refs/remotes/', 'refs/'].map(prefix => `${prefix}${short}`)
-  // `origin` alone means `refs/remotes/origin/HEAD`.
-  const isRemote = [...there.keys()].some(other => other.startsWith(`refs/remotes/${short}/`))
-  if (isRemote || others.some(other => other !== name && there.has(other)))
+  if (others.some(other => other !== name && there.has(other)))
     return 'it would shadow another ref of the same short name'
   if (foldedNames(there).has(`refs/remotes/${short}/`.toLowerCase()))
     return 'it would shadow a remote of the same name'
