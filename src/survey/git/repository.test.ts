@@ -222,6 +222,8 @@ describe('a sandbox that shares the repository', () => {
         'main/.git/branches git-hooks',
         'main/.git/commondir nothing',
         'main/.git/config.worktree git-config',
+        'main/.git/objects/info/alternates nothing',
+        'main/.git/objects/info/http-alternates nothing',
         'main/.git/remotes nothing',
       ],
     })
@@ -433,6 +435,7 @@ describe('other forms', () => {
     git(base, 'init', '-q', 'many')
     for (let i = 0; i < 20; i++) {
       const dir = fresh(`many/.git/modules/group/m${i}`)
+      mkdirSync(`${dir}/objects`)
       writeFileSync(`${dir}/HEAD`, 'ref: refs/heads/main\n')
       writeFileSync(`${dir}/config`, `[core]\nworktree = ../../../../m${i}\n`)
       writeFileSync(`${fresh(`many/m${i}`)}/.git`, `gitdir: ../.git/modules/group/m${i}\n`)
@@ -449,6 +452,7 @@ describe('other forms', () => {
       ['deep', (dir: string) => mkdirSync(`${dir}/${'a/'.repeat(12)}`, { recursive: true })],
       ['veiled', (dir: string) => symlinkSync('../../x', `${dir}/libs`)],
     ] as const) {
+      git(base, 'init', '-q', name)
       hide(fresh(`${name}/.git/modules`))
       expect(survey(name).warnings.join()).toContain('some submodules do not work inside')
       expect(shown(survey(name)).submodules).toEqual([])
@@ -483,9 +487,16 @@ describe('objects borrowed from elsewhere', () => {
     ])
   })
 
-  test('are at most fifty', () => {
-    const lines = Array.from({ length: 80 }, (_, i) => `${fresh(`stores/s${i}`)}\n`)
-    writeFileSync(`${base}/second/.git/objects/info/alternates`, lines.join(''))
+  test('are at most fifty, and only the objects of repositories: the file may be the work of a sandbox', () => {
+    const file = `${base}/second/.git/objects/info/alternates`
+    writeFileSync(file, `${fresh('stores/objects')}\n${fresh('stores/.ssh')}\n${base}/lib/.git\n`)
+    expect(borrowed('second')).toEqual([])
+    const lines = Array.from({ length: 60 }, (_, i) => {
+      for (const part of ['objects', 'refs']) fresh(`stores/s${i}/${part}`)
+      writeFileSync(`${base}/stores/s${i}/HEAD`, 'ref: refs/heads/main\n')
+      return `${base}/stores/s${i}/objects\n`
+    })
+    writeFileSync(file, lines.join(''))
     expect(borrowed('second')).toHaveLength(50)
   })
 })
