@@ -435,7 +435,7 @@ describe('other forms', () => {
     git(base, 'init', '-q', 'many')
     for (let i = 0; i < 20; i++) {
       const dir = fresh(`many/.git/modules/group/m${i}`)
-      for (const part of ['objects', 'refs']) mkdirSync(`${dir}/${part}`)
+      mkdirSync(`${dir}/objects`)
       writeFileSync(`${dir}/HEAD`, 'ref: refs/heads/main\n')
       writeFileSync(`${dir}/config`, `[core]\nworktree = ../../../../m${i}\n`)
       writeFileSync(`${fresh(`many/m${i}`)}/.git`, `gitdir: ../.git/modules/group/m${i}\n`)
@@ -487,12 +487,16 @@ describe('objects borrowed from elsewhere', () => {
     ])
   })
 
-  test('are at most fifty', () => {
-    const lines = Array.from({ length: 80 }, (_, i) => {
-      git(base, 'init', '-q', `stores/s${i}`)
-      return `${base}/stores/s${i}/.git/objects\n`
+  test('are at most fifty, and only the objects of repositories: the file may be the work of a sandbox', () => {
+    const file = `${base}/second/.git/objects/info/alternates`
+    writeFileSync(file, `${fresh('stores/objects')}\n${fresh('stores/.ssh')}\n${base}/lib/.git\n`)
+    expect(borrowed('second')).toEqual([])
+    const lines = Array.from({ length: 60 }, (_, i) => {
+      for (const part of ['objects', 'refs']) fresh(`stores/s${i}/${part}`)
+      writeFileSync(`${base}/stores/s${i}/HEAD`, 'ref: refs/heads/main\n')
+      return `${base}/stores/s${i}/objects\n`
     })
-    writeFileSync(`${base}/second/.git/objects/info/alternates`, lines.join(''))
+    writeFileSync(file, lines.join(''))
     expect(borrowed('second')).toHaveLength(50)
   })
 })
