@@ -42,7 +42,7 @@ describe('a branch that moved on both sides', () => {
     two.host.git('merge-base', '--is-ancestor', outer, 'main')
   })
 
-  test('is merged by the command that the user was told', async () => {
+  test('is merged by the command that pen prints', async () => {
     using two = started()
     const inner = two.commitInside('two')
     hostCommit(two, 'main')

@@ -235,7 +235,7 @@ describe('everyday git inside', () => {
     expect(two.host.git('status', '--porcelain')).toBe('')
   })
 
-  test('a worktree that is made inside is told, and its branch is on the host', async () => {
+  test('a worktree that is made inside is reported, and its branch is on the host', async () => {
     using two = started()
     two.inside('worktree', 'add', '-q', `${two.host.top}/made`, '-b', 'made')
     const { isComplete, lines } = await two.sync()
@@ -281,7 +281,7 @@ describe('everyday git inside', () => {
     two.host.git('fsck', '--strict')
   })
 
-  test('staged files stay staged inside, and the user is told', async () => {
+  test('staged files stay staged inside, and pen says so', async () => {
     using two = started()
     two.host.write('staged', 'x')
     two.inside('add', 'staged')
