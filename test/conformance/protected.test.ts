@@ -71,6 +71,9 @@ conformance(
     expect([env.code, env.stdout]).toEqual([2, ''])
     expect(env.stderr).toContain('.env')
     box.host('cp -p .env e; mv e .env; echo mine > other')
+    // pen copies the repository that the sandbox made, so that link is gone. One that the user made is not.
+    expect(box.host('stat -c %h .git/config')).toBe('1\n')
+    box.host('ln -f .git/config kept')
     const config = await box.sh(write)
     expect([config.code, config.stdout]).toEqual([2, ''])
     expect(config.stderr).toContain('.git/config')

@@ -320,7 +320,7 @@ describe('what the host would enter or run waits for consent', () => {
   })
 })
 
-test('a flood of refs is taken in parts, and no file of the host is a link or executable', async () => {
+test('many new refs are taken, and no file of the host is a link or executable', async () => {
   using two = started()
   const id = two.inside('rev-parse', 'main')
   const lines = Array.from({ length: 1500 }, (_, i) => `${id} refs/heads/f/${String(i).padStart(4, '0')}\n`)
@@ -331,7 +331,6 @@ test('a flood of refs is taken in parts, and no file of the host is a link or ex
   )
   await two.sync()
   const count = () => two.host.git('for-each-ref', 'refs/heads/f').split('\n').length
-  expect(count()).toBe(1000)
   await two.sync()
   expect(count()).toBe(1500)
   for (const [path, what] of two.listing())

@@ -3,7 +3,7 @@
  * sandbox's directory, as an agent would run it. Syncs are real: git boxes, the host's git and pen's records.
  */
 import { createHash } from 'node:crypto'
-import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { isHostRoot } from '../../src/base/kernel/host-root.ts'
 import type { GitDirectory } from '../../src/plan/facts.ts'
 import type { HostPath } from '../../src/policy/files/path.ts'
@@ -59,7 +59,7 @@ export class TwoRepositories {
       records: facts.records,
       emptyModules: facts.emptyModules.length,
       workspace: project,
-      heldPaths: [],
+      heldPaths: protectedPaths.filter(path => existsSync(path)),
       protectedPaths,
       world: {
         facts: {
