@@ -136,7 +136,7 @@ async function receive(
   const [read, write] = pipe()
   const input = [...tips, ...known.map(id => `^${id}`)].map(line => `${line}\n`).join('')
   const partial = options.isPartial ? '--exclude-promisor-objects' : ''
-  const strict = options.isPartial ? '' : `--strict=${TOLERATED}`
+  const strict = options.isPartial ? '--fsck-objects' : `--strict=${TOLERATED}`
   const sending = options.box
     .run({ script: PACK, input, outputTo: write, ...at(options) })
     .finally(() => closeSync(write))

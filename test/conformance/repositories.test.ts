@@ -125,3 +125,42 @@ conformance('P3 an uninitialised submodule cannot become a repository that git s
   expect(existsSync(join(box.home, 'copy/lib/.git'))).toBe(false)
   expect(existsSync(join(box.home, 'copy/evil'))).toBe(false)
 })
+
+/** Everything below `.git` but objects, refs, logs and the index, which the host's git writes when commits come over. */
+const FIXED = `find .git \\( -path .git/objects -o -path .git/refs -o -path .git/logs \\) -prune -o -type f ! -name index ! -name HEAD ! -name packed-refs -printf '%p %m ' -exec sha256sum {} \\; ; find .git -type l`
+
+conformance(
+  'P24 a hostile git directory changes nothing of the host’s but refs, objects, logs and index; commits come over',
+  async box => {
+    box.host(`git init -q -b main .; ${G} commit -q --allow-empty -m first`)
+    const before = box.host(FIXED)
+    const { code } = await box.sh(`
+    ${traps('.git')}; ln -sf /etc/passwd .git/MERGE_MSG; ln -sf ../../../elsewhere .git/refs/heads/link
+    rm -f .git/config.worktree; git init -q . 2>/dev/null; git config --unset-all core.hooksPath; rm -rf .git/hooks
+    git config core.fsmonitor "echo evil > $PWD/evil"; git config alias.status '!touch evil'
+    ${COMMIT}; git tag from-inside; git update-ref refs/heads/-x HEAD; git update-ref refs/replace/$(git rev-parse HEAD) HEAD
+    rm -f evil`)
+    expect(code).toBe(0)
+    expect(box.host(FIXED)).toBe(before)
+    expect(
+      box.host(
+        'git log --format=%s; git tag; git for-each-ref --format="%(refname)" refs/replace refs/heads',
+      ),
+    ).toBe('inside\nfirst\nfrom-inside\nrefs/heads/main\n')
+    expect(box.host('git status --short; git fsck; ls')).toBe('')
+  },
+)
+
+conformance(
+  'P24 a commit that brings a protected path waits for consent; another commit does not',
+  async box => {
+    box.host(`git init -q -b main .; ${G} commit -q --allow-empty -m first`)
+    const { stderr } = await box.sh(
+      `id=$(echo evil | git hash-object -w --stdin); git update-index --add --cacheinfo 100644,$id,.envrc; ${G} commit -qm evil`,
+    )
+    expect(stderr).toContain('waits for you')
+    expect(box.host('git log --format=%s; git status --short')).toBe('first\n')
+    await box.sh(`git reset -q --hard HEAD~1; echo fine > fine; git add fine; ${G} commit -qm fine`)
+    expect(box.host('git log --format=%s; git status --short; cat fine')).toBe('fine\nfirst\nfine\n')
+  },
+)
