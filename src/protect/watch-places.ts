@@ -5,6 +5,7 @@ import { printable, shellWord } from '../base/printable.ts'
 import type { Loaded } from '../config/load.ts'
 import { hostServices } from '../survey/host-services.ts'
 import { ListingCache } from '../survey/listing-cache.ts'
+import type { Watched } from '../survey/places.ts'
 import type { Surveyed } from '../survey/survey.ts'
 import { DeniedPlaces } from './denied-places.ts'
 import { type Back, type Lost, type Moved, Quarantine, type Stuck, type Unkept } from './quarantine.ts'
@@ -36,7 +37,9 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
   const unkept = new Map<Unkept['how'], string[]>()
   let moved = 0
   const dir = `${project.stateDir}/quarantine/${runId}`
-  const watchRecord = new WatchRecord(project.stateDir, runId, repository.watch)
+  // A sandbox without mounts writes the host's repository, and a new one stays as it is.
+  const isRecorded = ({ rule }: Watched): boolean => rule.kind !== 'git-dir' || running.sharesHost !== true
+  const watchRecord = new WatchRecord(project.stateDir, runId, repository.watch.filter(isRecorded))
   const quarantine = new Quarantine({
     watch: repository.watch,
     held: repository.protect,
@@ -170,7 +173,7 @@ function inWords(event: Moved | Lost | Stuck | Back): string {
 }
 
 const couldNotReplace = (path: string): string =>
-  `protected: a program in the sandbox tried to change ${printable(path, 1024)} and could not ("Device or resource busy"): run git config, git remote add or git push -u on the host`
+  `protected: a program in the sandbox tried to change ${printable(path, 1024)} and could not ("Device or resource busy"): change it on the host`
 
 function unkeptInWords(how: Unkept['how'], paths: readonly string[], dir: string): string {
   const [first = '', ...more] = paths

@@ -40,7 +40,7 @@ const short = (name: string): string => printable(name.replace(/^refs\/(?:heads|
 
 function deletion(name: string): string {
   const word = shellWord(name.replace(/^refs\/(?:heads|tags)\//, ''))
-  if (word === undefined) return 'to delete it, use git on the host'
+  if (word === undefined || name.startsWith('refs/notes/')) return 'to delete it, use git on the host'
   return `to delete it: git ${name.startsWith('refs/tags/') ? 'tag -d' : 'branch -D'} ${word}`
 }
 

@@ -6,9 +6,11 @@ import { changedPaths } from './apply-sync.ts'
 import { GitBox } from './git-box.ts'
 import { runGit } from './git-runner.ts'
 import { HostGit } from './host-git.ts'
-import { CROSSES_TO_HOST } from './repository-sync.ts'
+import { syncedFile } from './make-own-directory.ts'
+import { CROSSES_TO_HOST, hasStaged } from './repository-sync.ts'
 import { readState } from './state.ts'
 import type { SyncAllOptions } from './sync-all.ts'
+import { readSynced } from './synced-file.ts'
 
 /** The directories of sandboxes that run, or left something. */
 export function ownDirectories(
@@ -42,9 +44,10 @@ export async function pendingIn({
     const below = path === git.path ? undefined : path.slice(git.path.length + 1)
     const before = below === undefined ? '' : `${below}: `
     const [own, theirs] = [await readState(box.run, below), await readState(host.run, below)]
+    const { refs: synced } = readSynced(syncedFile(`${entry}/synced`, path.slice(git.path.length)))
     for (const name of new Set([...own.refs.keys(), ...theirs.refs.keys()])) {
       const [id, other] = [own.refs.get(name), theirs.refs.get(name)]
-      if (!CROSSES_TO_HOST.test(name) || id === other) continue
+      if (!CROSSES_TO_HOST.test(name) || id === other || (id === undefined && !synced.has(name))) continue
       const short = printable(`${before}${name.replace(/^refs\/heads\//, '')}`, 200)
       out.push({
         name: short,
@@ -55,6 +58,9 @@ export async function pendingIn({
     for (const record of below === undefined ? records : ['.'])
       if (own.heads.get(record)?.isOpen)
         out.push({ name: `${before}rebase, merge, pick or bisect`, what: 'unfinished', commit: undefined })
+    const at = below === undefined ? {} : { gitDir: below }
+    if (await hasStaged(box.run, host.run, at))
+      out.push({ name: `${before}staged files`, what: 'not on the host yet', commit: undefined })
   }
   return out
 }

@@ -97,7 +97,7 @@ export class RepositorySync {
     const now = await readState(box.run, gitDir)
     this.#synced = this.#agreed(now, after)
     const isOpen = records.some(record => now.heads.get(record)?.isOpen === true)
-    const isStaged = !isOpen && (await this.#isStaged())
+    const isStaged = !isOpen && (await hasStaged(box.run, host.run, this.#at))
     const worktrees = [...now.heads.keys()].filter(record => !after.heads.has(record))
     const isComplete =
       !isOpen &&
@@ -281,14 +281,6 @@ export class RepositorySync {
     }
   }
 
-  /** What the user staged before the start is staged on both sides. */
-  async #isStaged(): Promise<boolean> {
-    const { box, host } = this.#options
-    const call = { script: 'git diff-index --cached HEAD', ...this.#at }
-    const [own, theirs] = await Promise.all([box.run(call), host.run(call)])
-    return own.code === 0 && theirs.code === 0 && !own.stdout.equals(theirs.stdout)
-  }
-
   /** Refs on which both agree now. Where they differ, the old agreement stays, so that the difference is seen again. */
   #agreed(own: RepositoryState, theirs: RepositoryState): Synced {
     const refs = new Map<string, string>()
@@ -316,3 +308,10 @@ export class RepositorySync {
 
 const commits = ({ heads }: RepositoryState): string[] =>
   [...heads.values()].flatMap(({ commit }) => (commit === undefined ? [] : [commit]))
+
+/** What the user staged before the start is staged on both sides. */
+export async function hasStaged(own: GitRunner, theirs: GitRunner, at: At): Promise<boolean> {
+  const call = { script: 'git diff-index --cached HEAD', ...at }
+  const [here, there] = await Promise.all([own(call), theirs(call)])
+  return here.code === 0 && there.code === 0 && !here.stdout.equals(there.stdout)
+}

@@ -198,16 +198,16 @@ late('P3 every cover is in the audit, and nothing of it is left on the host', as
 })
 
 late(
-  'P3 a repository added to the index with a setting that runs a program gets a warning',
-  async ({ start }) => {
+  'P3 a repository added to the index inside is reported, and git status on the host does not enter it',
+  async ({ start, project }) => {
     const sandbox = await start()
     const made = await sandbox.inside(
-      'git init -q lib/dep && cd lib/dep && git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x && git config core.fsmonitor ./watch && cd ../.. && git add lib/dep',
+      'git init -q lib/dep && cd lib/dep && git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x && git config core.fsmonitor "touch $PWD/../../ran" && cd ../.. && git add lib/dep',
     )
     expect(made.code).toBe(0)
     const { printed } = await sandbox.end()
-    expect(printed).toContain('WARNING')
-    expect(printed).toContain('lib/dep was added to the index')
-    expect(printed).toContain('core.fsmonitor=./watch')
+    expect(printed).toContain('lib/dep')
+    expect(printed).toContain('core.fsmonitor=touch')
+    expect(project.host('git status --short; git ls-files --stage; ls')).toBe('?? lib/\nlib\n')
   },
 )
