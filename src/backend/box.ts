@@ -9,6 +9,7 @@ import type { Bytes, Millis } from '../base/quantity.ts'
 import { Bounds } from '../limits/bounds.ts'
 import type { HostFacts } from '../plan/facts.ts'
 import type { Plan, Step } from '../plan/plan.ts'
+import { systemSteps } from '../plan/tree.ts'
 import type { GuestPath, HostPath } from '../policy/files/path.ts'
 import type { Limits } from '../policy/policy.ts'
 import { fillMemoryFile } from './process/bwrap-inputs.ts'
@@ -107,6 +108,8 @@ function inTurn<T>(act: () => Promise<T>): Promise<T> {
   return turn
 }
 
+const scratch: Step = { op: 'tmpfs', at: '/tmp' as GuestPath, size: SCRATCH, mode: 0o1777 }
+
 function boxPlan(facts: BoxWorld['facts'], { argv, env, steps }: BoxRun): Plan {
   const instead = facts.unprivilegedUser
   return {
@@ -114,7 +117,7 @@ function boxPlan(facts: BoxWorld['facts'], { argv, env, steps }: BoxRun): Plan {
     isolation: 'process',
     soft: false,
     workspace: '/' as HostPath,
-    steps: [...systemSteps(facts), ...steps, { op: 'seal', at: '/' as GuestPath }],
+    steps: [...systemSteps(facts), scratch, ...steps, { op: 'seal', at: '/' as GuestPath }],
     argv,
     cwd: '/' as GuestPath,
     env: Object.entries(env).map(([name, value]) => ({ name, value, secret: false })),
@@ -132,20 +135,6 @@ function boxPlan(facts: BoxWorld['facts'], { argv, env, steps }: BoxRun): Plan {
     weaker: [],
     notes: [],
   }
-}
-
-function systemSteps({ system }: BoxWorld['facts']): Step[] {
-  return [
-    ...system.map((entry): Step => {
-      const at = entry.path as string as GuestPath
-      return entry.kind === 'link'
-        ? { op: 'link', at, to: entry.to }
-        : { op: 'bind', from: entry.path, at, mode: 'ro', why: 'system' }
-    }),
-    { op: 'devices', at: '/dev' as GuestPath },
-    { op: 'processes', at: '/proc' as GuestPath },
-    { op: 'tmpfs', at: '/tmp' as GuestPath, size: SCRATCH, mode: 0o1777 },
-  ]
 }
 
 /** Polls. `createReadStream` would block a thread of a small pool for each pipe, and two boxes with a pipe between them stop. */

@@ -197,7 +197,8 @@ function scratchSize(policy: Policy, share: number): Bytes {
   return Math.max(65_536, Math.floor(size / unit) * unit) as Bytes
 }
 
-function systemSteps(facts: HostFacts): Step[] {
+/** The host's system directories, and `/dev` and `/proc`. */
+export function systemSteps(facts: Pick<HostFacts, 'system'>): Step[] {
   return [
     ...facts.system.map((entry): Step => {
       const at = entry.path as string as GuestPath
