@@ -1,5 +1,6 @@
 /** Finds the image of a sandbox, and builds pen's own image if a start needs it. */
 import {
+  ENGINE_NAMES,
   type Engine,
   type EngineName,
   findEngine,
@@ -22,19 +23,16 @@ import {
 } from './inspect.ts'
 import { defaultRecipe, findCandidate, projectRecipe, type Recipe } from './recipe.ts'
 
-/** Rootless first: its builds and containers have no power over the host. */
-const ENGINES: readonly EngineName[] = ['podman', 'docker']
-
 /** The engine for a build: the one in the policy, else the first that answers. */
 export async function chooseEngine({ backend }: Policy): Promise<Engine> {
-  const named = ENGINES.find(name => name === backend)
+  const named = ENGINE_NAMES.find(name => name === backend)
   if (named !== undefined) return requireEngine(named)
   if (backend !== 'any')
     throw new PenError('BACKEND', {
       what: `backend "${backend}" has no images`,
-      hint: `name one that has: ${ENGINES.map(name => `--backend ${name}`).join(' or ')}`,
+      hint: `name one that has: ${ENGINE_NAMES.map(name => `--backend ${name}`).join(' or ')}`,
     })
-  for (const name of ENGINES) {
+  for (const name of ENGINE_NAMES) {
     const engine = findEngine(name)
     if (engine !== undefined && (await tryEngine(engine, ['info'])).code === 0) return engine
   }
@@ -81,7 +79,7 @@ export function recipeFor(
 export async function hasOwnImage(name: EngineName, policy: Policy, cacheDir: string): Promise<boolean> {
   try {
     const engine = findEngine(name)
-    if (engine === undefined || (name === 'docker' && !mayUseDaemon(engine))) return false
+    if (engine === undefined || (engine.daemon && !mayUseDaemon(engine))) return false
     const image = defaultRecipe(policy).name
     const recalled = cachedImageId(engine, image, cacheDir)
     if (recalled === ABSENT) return false

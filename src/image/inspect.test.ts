@@ -27,6 +27,8 @@ echo '${failure}' >&2; exit 125`
       daemon: name === 'docker',
       program: '/bin/sh',
       flags,
+      localPrefix: '',
+      certificates: '',
       env: { PATH: '/usr/bin:/bin' },
     }
     return { engine, tries: () => (existsSync(asked) ? readFileSync(asked, 'utf8').length : 0) }
@@ -54,7 +56,15 @@ echo '${failure}' >&2; exit 125`
   })
 
   test('and what is no id is not taken for one', async () => {
-    const engine: Engine = { name: 'podman', daemon: false, program: '/bin/echo', flags: [], env: {} }
+    const engine: Engine = {
+      name: 'podman',
+      daemon: false,
+      program: '/bin/echo',
+      flags: [],
+      localPrefix: '',
+      certificates: '',
+      env: {},
+    }
     await expect(findImage(engine, 'x')).rejects.toThrow('podman failed')
   })
 })
@@ -66,6 +76,8 @@ describe('files of an image are read in full', () => {
     daemon: true,
     program: '/bin/sh',
     flags: ['-c', `case $1 in cp) ${cp};; create) echo ${ID};; esac`, 'sh'],
+    localPrefix: '',
+    certificates: '',
     env: { PATH: '/usr/bin:/bin' },
   })
   const read = (cp: string) => filesOf(engineWith(cp), ID, ['/etc/passwd'])

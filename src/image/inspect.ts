@@ -23,9 +23,9 @@ export interface ImageFacts {
 export const IMAGE_ID = /^(?:sha256:)?[0-9a-f]{64}$/
 const MAX_ARCHIVE = 4 * 2 ** 20
 
-/** The engine's name for a local image. podman would search registries for a shorter name. */
-export const localName = ({ name }: Pick<Engine, 'name'>, image: string): string =>
-  name === 'podman' ? `localhost/${image}` : image
+/** The engine's name for a local image. */
+export const localName = ({ localPrefix }: Pick<Engine, 'localPrefix'>, image: string): string =>
+  `${localPrefix}${image}`
 
 /** What podman and Docker print for an unknown image. Any other error says nothing about the image. */
 const UNKNOWN = /\b(image not known|no such image)\b/i

@@ -46,10 +46,8 @@ const HERE = 'or name an image that is on this machine: pen config set image.arg
 const FIXES: readonly (readonly [RegExp, (engine: Engine) => string])[] = [
   [
     /x509|certificate|HTTP response to HTTPS/i,
-    ({ name }) =>
-      name === 'podman'
-        ? 'give podman the registry’s certificate in /etc/containers/certs.d'
-        : 'give the daemon the registry’s certificate in /etc/docker/certs.d',
+    ({ daemon, name, certificates }) =>
+      `give ${daemon ? 'the daemon' : name} the registry’s certificate in ${certificates}`,
   ],
   [
     /no such host|connection refused|timeout|timed out|network is unreachable|no route|lookup |dial /i,

@@ -3,7 +3,7 @@
  * built. Otherwise a process sandbox, which works at once on every machine.
  */
 import type { Backend } from '../backend/backend.ts'
-import { type EngineName, findEngine } from '../backend/container/engine/engine.ts'
+import { ENGINE_NAMES, type EngineName, findEngine } from '../backend/container/engine/engine.ts'
 import { chooseBackend } from '../backend/probe.ts'
 import type { Project } from '../config/project.ts'
 import { hasOwnImage } from '../image/image-for.ts'
@@ -19,8 +19,6 @@ export interface BackendChoice {
   readonly alternative?: string
 }
 
-/** The engine without root comes first: its containers have no power over the host. */
-const ENGINES: readonly EngineName[] = ['podman', 'docker']
 const NOTE = 'a process sandbox, with the programs of this machine; pen build makes the image for a container'
 
 /** `before` is the backend of the last start; null for a new sandbox. */
@@ -43,7 +41,7 @@ export async function chooseStayingBackend(
   const open = await candidates(policy, project, cacheDir)
   const backend = await chooseBackend(policy, { cacheDir, open })
   if (backend.engine !== undefined) return { backend }
-  const engine = ENGINES.find(name => isInstalled(name))
+  const engine = ENGINE_NAMES.find(name => isInstalled(name))
   if (engine === undefined) return { backend }
   return {
     backend,
@@ -58,14 +56,14 @@ async function candidates(
   cacheDir: string,
 ): Promise<readonly BackendName[]> {
   // The user named a runtime, and only engines have runtimes.
-  if (policy.runtime !== 'default') return ENGINES
+  if (policy.runtime !== 'default') return ENGINE_NAMES
   if (policy.image !== 'default' || findCandidate(policy, project) !== undefined)
-    return [...ENGINES, 'process']
-  for (const name of ENGINES) if (await hasOwnImage(name, policy, cacheDir)) return [name, 'process']
+    return [...ENGINE_NAMES, 'process']
+  for (const name of ENGINE_NAMES) if (await hasOwnImage(name, policy, cacheDir)) return [name, 'process']
   return ['process']
 }
 
-const isEngine = (name: string): name is EngineName => ENGINES.some(engine => engine === name)
+const isEngine = (name: string): name is EngineName => ENGINE_NAMES.some(engine => engine === name)
 
 function isInstalled(name: EngineName): boolean {
   try {

@@ -39,7 +39,15 @@ describe('an engine', () => {
 
   test('its last line is the reason, escaped, with a fix', () => {
     const answer = said('WARN[0000] old news\nError: crun: no cgroups\u001b[2J: OCI runtime error\n')
-    const engine = { name: 'podman', daemon: false, program: '/usr/bin/podman', flags: [], env: {} } as const
+    const engine = {
+      name: 'podman',
+      daemon: false,
+      program: '/usr/bin/podman',
+      localPrefix: 'localhost/',
+      certificates: '',
+      flags: [],
+      env: {},
+    } as const
     const { message, hint } = engineError(engine, answer)
     expect(message).toBe('podman failed: crun: no cgroups\\u001b[2J: OCI runtime error')
     expect(hint).toContain('runtime')

@@ -8,7 +8,10 @@ import { findTool, missingTool } from '../../../base/find-tool.ts'
 import { printable } from '../../../base/printable.ts'
 import { type Captured, capture } from '../../../base/spawn.ts'
 
-export type EngineName = 'podman' | 'docker'
+/** The engine without root comes first: its containers have no power over the host. */
+export const ENGINE_NAMES = ['podman', 'docker'] as const
+
+export type EngineName = (typeof ENGINE_NAMES)[number]
 
 export interface Engine {
   readonly name: EngineName
@@ -17,6 +20,10 @@ export interface Engine {
   readonly program: string
   /** Flags before the verb. */
   readonly flags: readonly string[]
+  /** Stands before the name of a local image. podman would search registries for a shorter name. */
+  readonly localPrefix: string
+  /** Where the certificates of registries are. */
+  readonly certificates: string
   readonly env: Readonly<Record<string, string>>
 }
 
@@ -54,6 +61,8 @@ export function findEngine(name: EngineName, env: Environment = process.env): En
     daemon: name === 'docker',
     program,
     flags: name === 'docker' ? ['--host', daemonOf(env)] : [],
+    localPrefix: name === 'podman' ? 'localhost/' : '',
+    certificates: name === 'podman' ? '/etc/containers/certs.d' : '/etc/docker/certs.d',
     env: { PATH: TRUSTED_PATH, HOME: env['HOME'] ?? '/', LC_ALL: 'C', ...Object.fromEntries(handed) },
   }
 }
