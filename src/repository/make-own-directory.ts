@@ -22,6 +22,7 @@ import { openForRemoval } from '../base/beneath/beneath.ts'
 import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import { removeInSteps } from '../base/beneath/remove-tree.ts'
 import { errnoOf } from '../base/error.ts'
+import { isHostRoot } from '../base/kernel/host-root.ts'
 import { basename, dirname } from '../base/posix-path.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import type { GitDirectory } from '../plan/facts.ts'
@@ -38,8 +39,10 @@ const COPIED_FILES =
 const MAX_FILES = 2000
 const MAX_REFS_BYTES = 1024 ** 3
 /** For the sandbox's git: a monitor of the host's is not there, and packing pays only in the host's repository. */
-export const OWN_KEYS = ['core.fsmonitor', 'gc.auto', 'maintenance.auto']
+export const OWN_KEYS = ['core.fsmonitor', 'core.checkstat', 'core.trustctime', 'gc.auto', 'maintenance.auto']
 const OWN_SETTINGS = '[core]\n\tfsmonitor = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n'
+/** In a sandbox of root's, files have another owner than in the index. git would read every file to see that it is the same. */
+const FOR_ROOT = '[core]\n\tcheckStat = minimal\n\ttrustctime = false\n'
 
 /** `to` is on the host. `synced` gets the refs as they were copied. Submodules lie below, and each has its own file. */
 export function makeOwnDirectory(git: GitDirectory, to: string, synced: string): void {
@@ -102,8 +105,9 @@ export const syncedFile = (top: string, below: string): string =>
 function copyRecord(from: string, to: string): void {
   mkdirSync(to, { recursive: true, mode: 0o700 })
   copyFiles(from, to, COPIED_FILES)
+  const settings = `\n${OWN_SETTINGS}${isHostRoot() ? FOR_ROOT : ''}`
   for (const name of ['config', 'config.worktree'])
-    if (existsSync(`${to}/${name}`)) appendFileSync(`${to}/${name}`, `\n${OWN_SETTINGS}`)
+    if (existsSync(`${to}/${name}`)) appendFileSync(`${to}/${name}`, settings)
   copyLogs(from, to)
   for (const dir of COPIED_DIRECTORIES) copyTree(`${from}/${dir}`, `${to}/${dir}`, 2)
 }
