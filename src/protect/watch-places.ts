@@ -109,9 +109,9 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
 
 /** Before the host is surveyed: what a killed run left at a protected place would count as the user's. */
 export const sweepAfterKill = (stateDir: string, tell: (line: string) => void): Promise<string | undefined> =>
-  sweepKilledRuns(stateDir, event => {
-    if (event.kind !== 'unkept') tell(inWords(event))
-  })
+  sweepKilledRuns(stateDir, event =>
+    tell(event.kind === 'unkept' ? unkeptInWords(event.how, [event.path], event.path) : inWords(event)),
+  )
 
 function deniedPlaces({ policy, project }: Loaded): DeniedPlaces {
   const roots = policy.files.read.map(({ rule }) => rule.path as string)
