@@ -39,7 +39,8 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
   const dir = `${project.stateDir}/quarantine/${runId}`
   // A sandbox without mounts writes the host's repository, and a new one stays as it is.
   const isRecorded = ({ rule }: Watched): boolean => rule.kind !== 'git-dir' || running.sharesHost !== true
-  const watchRecord = new WatchRecord(project.stateDir, runId, repository.watch.filter(isRecorded))
+  const recorded = repository.watch.filter(isRecorded)
+  const watchRecord = new WatchRecord(project.stateDir, runId, recorded, running.initPid())
   const quarantine = new Quarantine({
     watch: repository.watch,
     held: repository.protect,

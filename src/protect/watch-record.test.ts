@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -13,6 +14,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
+import { tryLock } from '../config/lock.ts'
 import { NOTHING, type Watched } from '../survey/places.ts'
 import type { QuarantineEvent } from './quarantine.ts'
 import { sweepKilledRuns } from './watch-record.ts'
@@ -34,9 +37,9 @@ afterEach(() => {
 })
 
 /** As a killed run leaves it. `lastBeat` is relative to now. */
-function killed(paths: readonly string[], lastBeat = 0): void {
+function killed(paths: readonly string[], lastBeat = 0, processes: readonly ProcessIdentity[] = []): void {
   const watch: Watched[] = paths.map(path => ({ path: `${ws}/${path}`, root: ws, rule: NOTHING }))
-  writeFileSync(`${state}/watching/run`, JSON.stringify(watch))
+  writeFileSync(`${state}/watching/run`, JSON.stringify({ processes, watch }))
   const at = (Date.now() + lastBeat) / 1000
   utimesSync(`${state}/watching/run`, at, at)
 }
@@ -104,6 +107,26 @@ describe('what a killed run left at protected places', () => {
     writeFileSync(`${ws}/.vscode/settings.json`, 'of the user')
     expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved', 'moved'])
     expect(readdirSync(ws)).toEqual([])
+  })
+
+  test('is moved after the last process of its sandbox has ended', async () => {
+    const planter = `sleep 0.3; echo x > ${ws}/.envrc`
+    const { pid } = Bun.spawn(['sh', '-c', planter])
+    killed(['.envrc'], 0, [{ pid, startTime: startTimeOf(pid) ?? '' }])
+    expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved'])
+    expect(readdirSync(ws)).toEqual([])
+  })
+
+  test('is moved although the dying pen still holds its lock; a live one is left alone', async () => {
+    writeFileSync(`${ws}/.envrc`, 'x')
+    const dead = { pid: 2 ** 22 + 1, startTime: '1' }
+    const live = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' }
+    killed(['.envrc'], 0, [live])
+    const lock = tryLock(`${state}/watching/run`)
+    expect(await sweep()).toEqual([])
+    killed(['.envrc'], 0, [dead])
+    setTimeout(() => closeSync(lock?.fd ?? -1), 50)
+    expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved'])
   })
 
   test('does not include what the user made later', async () => {

@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { openDirectory, withSpot } from '../base/beneath/beneath.ts'
 import { Unseen } from '../base/beneath/look-at.ts'
+import { isAlive, type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import type { Watched } from '../survey/places.ts'
 import type { QuarantineEvent } from './quarantine.ts'
@@ -22,17 +23,28 @@ const BEAT_MS = 5000
 /** The processes of a killed run are gone this long after it, also on a busy machine. */
 const GONE_MS = 2500
 
+const POLL_MS = 5
+
+interface WatchedRun {
+  /** The pen of the run, then the first process of its sandbox. */
+  readonly processes: readonly ProcessIdentity[]
+  readonly watch: readonly Watched[]
+}
+
 const recordsIn = (stateDir: string): string => `${stateDir}/watching`
 
 export class WatchRecord {
   readonly #lock: Lock | undefined
   readonly #timer: ReturnType<typeof setInterval>
 
-  constructor(stateDir: string, run: string, watch: readonly Watched[]) {
+  constructor(stateDir: string, run: string, watch: readonly Watched[], init: number | undefined) {
     mkdirSync(recordsIn(stateDir), { recursive: true, mode: 0o700 })
     const file = `${recordsIn(stateDir)}/${run}`
     this.#lock = tryLock(file)
-    writeFileSync(file, JSON.stringify(watch))
+    const pids = init === undefined ? [process.pid] : [process.pid, init]
+    const processes = pids.map(pid => ({ pid, startTime: startTimeOf(pid) ?? '' }))
+    const record: WatchedRun = { processes, watch }
+    writeFileSync(file, JSON.stringify(record))
     this.#timer = setInterval(() => this.#beat(), BEAT_MS)
     this.#timer.unref()
   }
@@ -64,9 +76,9 @@ export async function sweepKilledRuns(
   if (!existsSync(dir)) return undefined
   for (const run of readdirSync(dir)) {
     const file = `${dir}/${run}`
-    const lock = tryLock(file)
+    const { processes, watch } = readRecord(file)
+    const lock = await lockKilled(file, processes)
     if (lock === undefined) continue
-    const watch = readRecord(file)
     const { birthtimeMs, mtimeMs } = statSync(file)
     const span = { begin: birthtimeMs, end: mtimeMs + BEAT_MS + GONE_MS }
     const { Quarantine } = await import('./quarantine.ts')
@@ -99,11 +111,27 @@ function mayBeOf({ begin, end }: { begin: number; end: number }, { path, root }:
   }
 }
 
+/**
+ * Undefined while the run is there. A killed pen holds its lock until its last thread is gone, and the sandbox ends a moment later:
+ * a sandbox that still runs could plant again after the look.
+ */
+async function lockKilled(file: string, processes: WatchedRun['processes']): Promise<Lock | undefined> {
+  const [pen] = processes
+  let lock = tryLock(file)
+  if (lock === undefined && (pen === undefined || isAlive(pen))) return undefined
+  const end = performance.now() + GONE_MS
+  while ((lock === undefined || processes.some(isAlive)) && performance.now() < end) {
+    await new Promise(resolve => setTimeout(resolve, POLL_MS))
+    lock ??= tryLock(file)
+  }
+  return lock
+}
+
 /** pen wrote it itself. A run that was killed at that moment had not begun. */
-function readRecord(file: string): readonly Watched[] {
+function readRecord(file: string): WatchedRun {
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as readonly Watched[]
+    return JSON.parse(readFileSync(file, 'utf8')) as WatchedRun
   } catch {
-    return []
+    return { processes: [], watch: [] }
   }
 }
