@@ -129,6 +129,12 @@ describe('what a killed run left at protected places', () => {
     expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved'])
   })
 
+  test.each(['', '[', '[]', 'null', '{}'])('a record that says %p stops no run', async text => {
+    writeFileSync(`${state}/watching/run`, text)
+    expect(await sweep()).toEqual([])
+    expect(readdirSync(`${state}/watching`)).toEqual([])
+  })
+
   test('does not include what the user made later', async () => {
     killed(['.vscode', '.envrc'], -8000)
     mkdirSync(`${ws}/.vscode`)

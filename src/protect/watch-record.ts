@@ -130,7 +130,8 @@ async function lockKilled(file: string, processes: WatchedRun['processes']): Pro
 /** pen wrote it itself. A run that was killed at that moment had not begun. */
 function readRecord(file: string): WatchedRun {
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as WatchedRun
+    const { processes, watch } = JSON.parse(readFileSync(file, 'utf8')) as Partial<WatchedRun>
+    return { processes: processes ?? [], watch: watch ?? [] }
   } catch {
     return { processes: [], watch: [] }
   }
