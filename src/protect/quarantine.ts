@@ -2,7 +2,7 @@
  * Moves files away that appear at protected places while a sandbox runs. A mount can only protect what exists, and pen puts
  * no stub files on the host. Everything at a watched place is hostile and may be swapped between two calls.
  */
-import { appendFileSync, closeSync, mkdirSync } from 'node:fs'
+import { appendFileSync, closeSync, mkdirSync, readdirSync } from 'node:fs'
 import { itself, openDirectory, type Spot, withSpot } from '../base/beneath/beneath.ts'
 import { Unseen } from '../base/beneath/look-at.ts'
 import { disarmTree } from '../base/beneath/tree.ts'
@@ -238,9 +238,10 @@ export class Quarantine {
   #take(p: Place, spot: Spot): QuarantineEvent | undefined {
     const path = `${p.root}/${p.names.slice(0, spot.depth).join('/')}`
     const keep = this.#left.kept > 0
-    const label = `${String(++this.#count).padStart(4, '0')}-${spot.name}`
     try {
       mkdirSync(this.#options.dir, { recursive: true, mode: 0o700 })
+      this.#count ||= lastNumber(this.#options.dir)
+      const label = `${String(++this.#count).padStart(4, '0')}-${spot.name}`
       const taken = moveOut(spot, this.#options.dir, label, keep ? this.#left : undefined)
       if (taken === undefined) return undefined
       this.#left.kept--
@@ -267,3 +268,7 @@ export class Quarantine {
     }
   }
 }
+
+/** What a killed run moved is still there, and must not be in the way of what is moved now. */
+const lastNumber = (dir: string): number =>
+  readdirSync(dir).reduce((last, name) => Math.max(last, Number.parseInt(name, 10) || 0), 0)

@@ -39,7 +39,8 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
   const dir = `${project.stateDir}/quarantine/${runId}`
   // A sandbox without mounts writes the host's repository, and a new one stays as it is.
   const isRecorded = ({ rule }: Watched): boolean => rule.kind !== 'git-dir' || running.sharesHost !== true
-  const watchRecord = new WatchRecord(project.stateDir, runId, repository.watch.filter(isRecorded))
+  const recorded = repository.watch.filter(isRecorded)
+  const watchRecord = new WatchRecord(project.stateDir, runId, recorded, running.initPid())
   const quarantine = new Quarantine({
     watch: repository.watch,
     held: repository.protect,
@@ -109,9 +110,9 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
 
 /** Before the host is surveyed: what a killed run left at a protected place would count as the user's. */
 export const sweepAfterKill = (stateDir: string, tell: (line: string) => void): Promise<string | undefined> =>
-  sweepKilledRuns(stateDir, event => {
-    if (event.kind !== 'unkept') tell(inWords(event))
-  })
+  sweepKilledRuns(stateDir, event =>
+    tell(event.kind === 'unkept' ? unkeptInWords(event.how, [event.path], event.path) : inWords(event)),
+  )
 
 function deniedPlaces({ policy, project }: Loaded): DeniedPlaces {
   const roots = policy.files.read.map(({ rule }) => rule.path as string)
