@@ -27,7 +27,7 @@ export interface SyncOptions extends ImportOptions {
   /** The sandbox's id, for `refs/pen/<id>/…`. */
   readonly sandbox: string
   /** Whether a path that a commit brings needs consent. `blob` is its content. */
-  readonly isGuarded: (path: string, blob: string) => boolean
+  readonly isGuarded: (path: string, blob: string, isLink: boolean) => boolean
   /** A file of pen's own. It lists the host's indexes that follow a branch at this moment. */
   readonly journal: string
   /** The user has looked at the commits and agreed. */
@@ -262,11 +262,6 @@ export class RepositorySync {
             ...this.#at,
           })
         ).code === 0,
-      forkOf: async commit => {
-        const call = { script: 'git merge-base HEAD "$1"', args: [commit], ...this.#at }
-        const { code, stdout } = await host.run(call)
-        return code === 0 ? stdout.toString().trim() : undefined
-      },
       needsConsent: async (old, now) => {
         if (hasConsent || crosses !== CROSSES_TO_HOST) return []
         const changes = await changedPaths(host.run, this.#at, old, now)
@@ -274,7 +269,9 @@ export class RepositorySync {
           const [mode = '', blob = ''] = after.split(' ')
           const isNewLink = mode === '160000' && !before.startsWith('160000')
           const isGuardedFile =
-            mode !== '160000' && after !== '' && isGuarded(Buffer.from(path, 'latin1').toString(), blob)
+            mode !== '160000' &&
+            after !== '' &&
+            isGuarded(Buffer.from(path, 'latin1').toString(), blob, mode === '120000')
           return isNewLink || isGuardedFile ? [path] : []
         })
       },
