@@ -45,6 +45,8 @@ export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'delete
   readonly worktrees: readonly string[]
   /** An operation is unfinished in the sandbox's repository. */
   readonly isOpen: boolean
+  /** The sandbox has commits for a branch, and an operation is unfinished on the host, or its index is locked. */
+  readonly isHostBusy: boolean
   /** Its index has entries that are in no commit. */
   readonly isStaged: boolean
   /** Everything is on the host. */
@@ -115,6 +117,7 @@ export class RepositorySync {
       left: out.left,
       worktrees,
       isOpen,
+      isHostBusy: out.waits && records.some(record => after.heads.get(record)?.isBusy === true),
       isStaged,
       isComplete,
     }
