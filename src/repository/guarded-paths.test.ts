@@ -25,4 +25,6 @@ test('a link above a protected place is guarded, and a file or a directory there
   expect(isGuarded('.claude', BLOB)).toBe(false)
   expect(isGuarded('.claude/notes', BLOB, true)).toBe(false)
   expect(isGuarded('claude', BLOB, true)).toBe(false)
+  expect(isGuarded('.CLAUDE', BLOB, true)).toBe(true)
+  expect(isGuarded('.claude/Settings.json', BLOB)).toBe(true)
 })

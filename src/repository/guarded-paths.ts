@@ -19,7 +19,8 @@ export function guardedPaths(
   const below = protectedPaths.flatMap(path =>
     path.startsWith(`${top}/`) ? [path.slice(top.length + 1)] : [],
   )
-  const places = new Set(['.gitmodules', ...below])
+  // Some file systems do not tell `.VSCODE` from `.vscode`.
+  const places = new Set(['.gitmodules', ...below].map(path => path.toLowerCase()))
   const mounted = new Set(held)
   const isIn = (set: ReadonlySet<string>, path: string, prefix = ''): boolean => {
     for (let part = path; part !== ''; part = part.slice(0, Math.max(0, part.lastIndexOf('/'))))
@@ -33,7 +34,7 @@ export function guardedPaths(
   // `.claude` as a link to a directory of the sandbox's brings `.claude/settings.json`.
   const above = new Set([...places].flatMap(parentsOf))
   return (path, blob, isLink = false) =>
-    (isLink && above.has(path)) || (isIn(places, path) && !isOwn(path, blob))
+    (isLink && above.has(path.toLowerCase())) || (isIn(places, path.toLowerCase()) && !isOwn(path, blob))
 }
 
 function blobId(file: string, idLength: number): string | undefined {

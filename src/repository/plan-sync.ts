@@ -44,6 +44,9 @@ export interface Aside {
   readonly paths?: readonly string[]
 }
 
+/** A detached HEAD that waits for consent. */
+export const HELD_HEAD = 'refs/heads/HEAD'
+
 export interface SyncPlan {
   readonly refs: readonly RefMove[]
   readonly heads: readonly HeadMove[]
@@ -188,7 +191,7 @@ async function planHeads(
     // HEAD may change to a branch that came over earlier.
     const paths = follows && commit !== undefined ? await needsConsent(to.commit, commit) : []
     if (paths.length > 0 && commit !== undefined) {
-      held.push({ name: from.branch ?? 'refs/heads/HEAD', id: commit, reason: 'consent', paths })
+      held.push({ name: from.branch ?? HELD_HEAD, id: commit, reason: 'consent', paths })
       continue
     }
     if (follows) heads.push({ record, head: from })

@@ -8,6 +8,7 @@ import { importLargeFiles } from './import-large-files.ts'
 import { type ImportOptions, importObjects } from './import-objects.ts'
 import {
   type Aside,
+  HELD_HEAD,
   type IndexMove,
   judgeName,
   planSync,
@@ -55,6 +56,8 @@ export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'delete
 
 /** The rest comes with the next sync. */
 const MAX_NEW = 1000
+
+const heldStash = (id: string): string => `refs/stash-${id.slice(0, 10)}`
 
 const TO_HOST = 'pen: from the sandbox'
 const TO_SANDBOX = 'pen: from the host'
@@ -174,7 +177,8 @@ export class RepositorySync {
       aside.filter(({ reason }) => reason === 'consent'),
     )
     const moved = plan.refs.filter(move => !failed.includes(move)).map(({ name }) => name)
-    if (hasConsent) await this.#dropHeld(moved)
+    const heads = plan.heads.map(({ head }) => head.branch ?? HELD_HEAD)
+    if (hasConsent) await this.#dropHeld([...moved, ...heads, ...stashes.map(heldStash)])
     return { moved, aside }
   }
 
@@ -203,7 +207,7 @@ export class RepositorySync {
         ...(index ? await needsConsent(base, index) : []),
         ...(untracked ? await needsConsent(undefined, untracked) : []),
       ]
-      if (paths.length > 0) held.push({ name: `refs/stash-${id.slice(0, 10)}`, id, reason: 'consent', paths })
+      if (paths.length > 0) held.push({ name: heldStash(id), id, reason: 'consent', paths })
     }
     return held
   }
