@@ -60,7 +60,7 @@ export class OwnRepository {
   #record = (event: RefEvent): void => void this.#events.push(event)
   #isOpen: boolean = true
   /** Removes the pin. Undefined: there is none yet. */
-  #unpin: (() => void) | undefined
+  #unpin: (() => Promise<void>) | undefined
 
   /** Takes over what an earlier run left unfinished, or makes a copy of the host's repository. */
   static async open(options: OwnOptions, name: string): Promise<OwnRepository> {
@@ -126,7 +126,7 @@ export class OwnRepository {
     this.#isOpen = false
     clearTimeout(this.#timer)
     await this.#working
-    this.#unpin?.()
+    await this.#unpin?.()
     // The user's git may have locked the index for a moment.
     await this.#unlock()
     const isSeen = this.#look() === this.#seen && !this.#seen.includes(IN_PART)

@@ -107,5 +107,7 @@ describe("the sandbox's repository during a run", () => {
     two.host.git('gc', '-q', '--prune=now')
     expect(two.inside('cat-file', '-t', id)).toBe('commit')
     await own.finish()
+    // `git gc` packed the ref that kept it.
+    expect(two.host.git('for-each-ref', 'refs/pen/*/start')).toBe('')
   })
 })
