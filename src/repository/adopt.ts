@@ -12,6 +12,7 @@ import { readGitConfig } from '../survey/git/directory.ts'
 import { runGit } from './git-runner.ts'
 import { HostGit } from './host-git.ts'
 import { emptyEntry } from './make-own-directory.ts'
+import { judgeName } from './plan-sync.ts'
 import { type SyncAllOptions, syncAll } from './sync-all.ts'
 import { writeSynced } from './synced-file.ts'
 
@@ -57,11 +58,18 @@ async function makeHostRepository(workspace: string, dir: HostPath, entry: strin
   const settings = readGitConfig(`${dir}/config`) ?? []
   const isLong = settings.some(({ key, value }) => key === 'extensions.objectformat' && value === 'sha256')
   const head = readRegularFile(`${dir}/HEAD`, { maxBytes: 1024 })?.toString('utf8') ?? ''
-  const [, branch = 'main'] = /^ref: refs\/heads\/([A-Za-z0-9][\w./-]{0,100})\n$/.exec(head) ?? []
-  const script = 'unset GIT_DIR GIT_WORK_TREE; git init -q --object-format="$1" -b "$2" -- "$3"'
+  // git refuses some names only when half of the repository is made.
+  const script = `unset GIT_DIR GIT_WORK_TREE; git check-ref-format "refs/heads/$2" || set -- "$1" main "$3"
+    git init -q --object-format="$1" -b "$2" -- "$3"`
   const host = new HostGit(workspace, `${entry}/empty`)
   // The new repository's settings are git's own, without those of pen's commands.
   const env = { GIT_CONFIG_COUNT: '0' }
-  const args = [isLong ? 'sha256' : 'sha1', branch, workspace]
+  const args = [isLong ? 'sha256' : 'sha1', firstBranch(head), workspace]
   await runGit(host.run, { script, args, env }).finally(() => host.close())
+}
+
+/** The branch that HEAD names, when a branch of that name may come from a sandbox. `head` is hostile. */
+export function firstBranch(head: string): string {
+  const [, branch = 'main'] = /^ref: refs\/heads\/([A-Za-z0-9][\w./-]{0,100})\n$/.exec(head) ?? []
+  return judgeName(`refs/heads/${branch}`, new Map()) === undefined ? branch : 'main'
 }

@@ -148,7 +148,8 @@ function directoriesOf(paths: Iterable<string>): ReadonlySet<string> {
   return out
 }
 
-function parentsOf(path: string): string[] {
+/** The directories above a relative path. */
+export function parentsOf(path: string): string[] {
   const out: string[] = []
   for (let slash = path.lastIndexOf('/'); slash > 0; slash = path.lastIndexOf('/', slash - 1))
     out.push(path.slice(0, slash))

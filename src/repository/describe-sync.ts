@@ -30,7 +30,12 @@ export function describeReport(place: string, report: SyncReport, sandbox: strin
     lines.push(
       `git: a rebase, merge, pick or bisect${where} is unfinished in the sandbox; the next run goes on with it`,
     )
-  if (report.isStaged)
+  // The indexes differ because of the operation.
+  if (report.isHostBusy)
+    lines.push(
+      `git: the sandbox's new commits${where} wait: a rebase, merge, pick or bisect is unfinished on the host, or its index is locked; finish or abort it there, then: pen git import`,
+    )
+  else if (report.isStaged)
     lines.push(`git: staged files${where} stay staged in the sandbox; the next run has them`)
   const more = lines.length - MAX_LINES
   return more > 0 ? [...lines.slice(0, MAX_LINES), `git: … and ${more} more: pen git status`] : lines

@@ -18,3 +18,13 @@ test("a file at a protected place is the user's own only when a mount held it", 
     rmSync(top, { recursive: true })
   }
 })
+
+test('a link above a protected place is guarded, and a file or a directory there is not', () => {
+  const isGuarded = guardedPaths('/top', ['/top/.claude/settings.json'], [])
+  expect(isGuarded('.claude', BLOB, true)).toBe(true)
+  expect(isGuarded('.claude', BLOB)).toBe(false)
+  expect(isGuarded('.claude/notes', BLOB, true)).toBe(false)
+  expect(isGuarded('claude', BLOB, true)).toBe(false)
+  expect(isGuarded('.CLAUDE', BLOB, true)).toBe(true)
+  expect(isGuarded('.claude/Settings.json', BLOB)).toBe(true)
+})

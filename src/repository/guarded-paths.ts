@@ -3,6 +3,7 @@
  * sandbox cannot write them in the working tree, but it can commit them, and the user's next checkout would.
  */
 import { readRegularFile } from '../base/regular-file.ts'
+import { parentsOf } from './apply-sync.ts'
 
 const MAX_BYTES = 16 * 1024 * 1024
 
@@ -14,11 +15,12 @@ export function guardedPaths(
   top: string,
   protectedPaths: readonly string[],
   held: readonly string[],
-): (path: string, blob: string) => boolean {
+): (path: string, blob: string, isLink?: boolean) => boolean {
   const below = protectedPaths.flatMap(path =>
     path.startsWith(`${top}/`) ? [path.slice(top.length + 1)] : [],
   )
-  const places = new Set(['.gitmodules', ...below])
+  // Some file systems do not tell `.VSCODE` from `.vscode`.
+  const places = new Set(['.gitmodules', ...below].map(path => path.toLowerCase()))
   const mounted = new Set(held)
   const isIn = (set: ReadonlySet<string>, path: string, prefix = ''): boolean => {
     for (let part = path; part !== ''; part = part.slice(0, Math.max(0, part.lastIndexOf('/'))))
@@ -29,7 +31,10 @@ export function guardedPaths(
   // moment, until it is moved away.
   const isOwn = (path: string, blob: string): boolean =>
     isIn(mounted, path, `${top}/`) && blobId(`${top}/${path}`, blob.length) === blob
-  return (path, blob) => isIn(places, path) && !isOwn(path, blob)
+  // `.claude` as a link to a directory of the sandbox's brings `.claude/settings.json`.
+  const above = new Set([...places].flatMap(parentsOf))
+  return (path, blob, isLink = false) =>
+    (isLink && above.has(path.toLowerCase())) || (isIn(places, path.toLowerCase()) && !isOwn(path, blob))
 }
 
 function blobId(file: string, idLength: number): string | undefined {

@@ -37,7 +37,6 @@ const rules = (some: Partial<SyncRules> = {}): SyncRules => ({
   records: ['.'],
   judge: judgeName,
   contains: async () => false,
-  forkOf: async () => OLD,
   needsConsent: async () => [],
   ...some,
 })

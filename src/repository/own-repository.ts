@@ -60,7 +60,7 @@ export class OwnRepository {
   #record = (event: RefEvent): void => void this.#events.push(event)
   #isOpen: boolean = true
   /** Removes the pin. Undefined: there is none yet. */
-  #unpin: (() => void) | undefined
+  #unpin: (() => Promise<void>) | undefined
 
   /** Takes over what an earlier run left unfinished, or makes a copy of the host's repository. */
   static async open(options: OwnOptions, name: string): Promise<OwnRepository> {
@@ -126,7 +126,7 @@ export class OwnRepository {
     this.#isOpen = false
     clearTimeout(this.#timer)
     await this.#working
-    this.#unpin?.()
+    await this.#unpin?.()
     // The user's git may have locked the index for a moment.
     await this.#unlock()
     const isSeen = this.#look() === this.#seen && !this.#seen.includes(IN_PART)
@@ -162,7 +162,10 @@ export class OwnRepository {
    */
   async #prepare(): Promise<void> {
     const file = `${this.#entry}/seen`
-    if (existsSync(`${this.#entry}/synced`)) this.#setDamagedAside()
+    if (existsSync(`${this.#entry}/synced`)) {
+      chmodSync(this.dir, 0o700)
+      if (!isGitDirectory(this.dir)) this.#setAside('was damaged')
+    }
     const [kind, seen] = existsSync(file) ? readFileSync(file, 'utf8').split(/\n(.*)/s) : []
     rmSync(file, { force: true })
     this.#kind = kind === 'clean' ? 'clean' : 'kept'
@@ -170,7 +173,19 @@ export class OwnRepository {
     this.#seen = this.#look()
     if (seen === this.#seen) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
-    else await this.#sync()
+    else {
+      await this.#sync()
+      if (!this.#result?.hasFailed || !(await this.#lacksCommits())) return
+      this.#setAside('needs commits that the host has no more')
+      this.#result = undefined
+      await this.#copy()
+    }
+  }
+
+  /** The host's objects are borrowed: the user may have pruned them, or made a new repository at the same place. */
+  async #lacksCommits(): Promise<boolean> {
+    const { lacksCommits } = await import('./sync-all.ts')
+    return await lacksCommits(this.#options, this.dir)
   }
 
   /** No process of a sandbox uses the directory now: a lock is of a git that was killed. */
@@ -183,15 +198,13 @@ export class OwnRepository {
   }
 
   /** `rm -rf .git` inside must not leave the project without git. What is left of the directory may hold commits. */
-  #setDamagedAside(): void {
-    chmodSync(this.dir, 0o700)
-    if (isGitDirectory(this.dir)) return
+  #setAside(why: string): void {
     const aside = `${this.#entry}.damaged`
     removeTree(aside)
     renameSync(this.dir, aside)
     for (const name of ['synced', 'seen']) rmSync(`${this.#entry}/${name}`, { force: true })
     this.#lines.push(
-      `git: the sandbox's git directory was damaged, and this run got a new copy; what is left of the old one is in ${aside}`,
+      `git: the sandbox's git directory ${why}, and this run got a new copy; what is left of the old one is in ${aside}`,
     )
   }
 

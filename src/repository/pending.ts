@@ -74,7 +74,7 @@ export interface HeldCommits {
 
 const MAX_COMMITS = 100
 
-/** The commits that wait for consent. */
+/** The commits that wait for consent, also in submodules. */
 export async function heldCommits({
   git,
   world,
@@ -82,27 +82,33 @@ export async function heldCommits({
 }: Pick<SyncAllOptions, 'git' | 'world' | 'entry'>): Promise<readonly HeldCommits[]> {
   using host = new HostGit(git.path, `${entry}/empty`)
   const prefix = `refs/pen/${world.sandbox.id}/held`
-  const list = (
-    await runGit(host.run, {
-      script: `git for-each-ref --format='%(objectname) %(refname)' "$1"`,
-      args: [prefix],
-    })
-  ).toString()
   const out: HeldCommits[] = []
-  for (const line of list.split('\n').filter(one => one !== '')) {
-    const [id = '', ref = ''] = line.split(' ')
-    const script = `git log -n ${MAX_COMMITS} --format='%h %an: %s' "$1" --not HEAD --`
-    const log = (await runGit(host.run, { script, args: [id] })).toString()
-    const head = (await runGit(host.run, { script: 'git rev-parse HEAD' })).toString().trim()
-    const paths = (await changedPaths(host.run, {}, head, id)).map(({ path }) => printable(path, 200))
-    out.push({
-      ref: printable(ref, 300),
-      commits: log
+  for (const { path } of [git, ...git.submodules]) {
+    const below = path === git.path ? undefined : path.slice(git.path.length + 1)
+    const at = below === undefined ? {} : { gitDir: below }
+    const ask = async (script: string, ...args: string[]): Promise<string[]> =>
+      (await runGit(host.run, { script, args, ...at }))
+        .toString()
         .split('\n')
-        .filter(one => one !== '')
-        .map(one => printable(one, 200)),
-      paths,
-    })
+        .filter(line => line !== '')
+    // The host may have no commit yet.
+    const [head] = await ask('git rev-parse -q --verify HEAD || true')
+    for (const line of await ask(`git for-each-ref --format='%(objectname) %(refname)' "$1"`, prefix)) {
+      const [id = '', ref = ''] = line.split(' ')
+      const script = `git log -n ${MAX_COMMITS} --format='%h %an: %s' "$@" --`
+      const log = await ask(script, id, ...(head === undefined ? [] : [`^${head}`]))
+      const paths = new Set((await changedPaths(host.run, at, head, id)).map(change => change.path))
+      // The third parent of a stash has the files that were not tracked, and the second one those of the index.
+      if (ref.startsWith(`${prefix}/stash-`))
+        for (const [n, from] of [[2, head] as const, [3, undefined] as const])
+          for (const part of await ask('git rev-parse -q --verify "$1" || true', `${id}^${n}`))
+            for (const change of await changedPaths(host.run, at, from, part)) paths.add(change.path)
+      out.push({
+        ref: printable(below === undefined ? ref : `${below}: ${ref}`, 300),
+        commits: log.map(one => printable(one, 200)),
+        paths: [...paths].map(one => printable(one, 200)),
+      })
+    }
   }
   return out
 }

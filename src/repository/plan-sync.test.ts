@@ -34,7 +34,6 @@ const state = (
 const rules = (was: Refs, more: Partial<SyncRules> = {}): SyncRules => ({
   synced: { refs: new Map(Object.entries(was)), heads: new Map(), stashes: new Set() },
   maxNew: 1000,
-  forkOf: async () => undefined,
   crosses: /^refs\/(?:heads|tags|notes)\//,
   records: ['.'],
   judge: () => undefined,
@@ -232,6 +231,22 @@ describe('what needs consent', () => {
       heads: [],
       indexes: [],
     })
+  })
+
+  test('is what a new branch has and HEAD has not, also when it is in the history of HEAD', async () => {
+    const asked: unknown[] = []
+    const refs = { [MAIN]: 'D' }
+    await planSync(
+      state({ ...refs, 'refs/heads/x': 'B' }, { '.': head(MAIN, 'D') }),
+      state(refs, { '.': head(MAIN, 'D') }),
+      rules(refs, {
+        needsConsent: async (old, now) => {
+          asked.push([old, now])
+          return []
+        },
+      }),
+    )
+    expect(asked).toEqual([['D', 'B']])
   })
 
   test.each([

@@ -44,6 +44,9 @@ export interface Aside {
   readonly paths?: readonly string[]
 }
 
+/** A detached HEAD that waits for consent. */
+export const HELD_HEAD = 'refs/heads/HEAD'
+
 export interface SyncPlan {
   readonly refs: readonly RefMove[]
   readonly heads: readonly HeadMove[]
@@ -73,8 +76,6 @@ export interface SyncRules {
   readonly judge: (name: string, there: ReadonlyMap<string, string>) => string | undefined
   /** Whether `newer` has `older` in its history. */
   readonly contains: (newer: string, older: string) => Promise<boolean>
-  /** Where the history of a new branch leaves that of HEAD. */
-  readonly forkOf: (commit: string) => Promise<string | undefined>
   /** Paths of the step from one commit to the other that need consent. */
   readonly needsConsent: (old: string | undefined, now: string) => Promise<readonly string[]>
 }
@@ -103,11 +104,13 @@ export async function planSync(
   // New refs of one sync may shadow each other, too.
   const taken = new Map(there.refs)
   const tips = new Set([...there.refs].flatMap(([name, id]) => (name.startsWith('refs/heads/') ? [id] : [])))
-  // A branch that is not checked out will be, or the user merges it. It brings what is not in the history of HEAD.
+  // A branch that is not checked out will be, or the user merges it. It brings what HEAD does not have. The history of HEAD
+  // does not count: the sandbox may have added a file to it and removed it again.
+  const current = records.map(record => there.heads.get(record)?.commit).find(commit => commit !== undefined)
   const consentFor = async (name: string, now: string, before?: string): Promise<readonly string[]> => {
     if (ours.has(name)) return await rules.needsConsent(before, now)
     if (!name.startsWith('refs/heads/') || tips.has(now)) return []
-    return await rules.needsConsent(before ?? (await rules.forkOf(now)), now)
+    return await rules.needsConsent(before ?? current, now)
   }
   let waits = false
   let left = 0
@@ -188,7 +191,7 @@ async function planHeads(
     // HEAD may change to a branch that came over earlier.
     const paths = follows && commit !== undefined ? await needsConsent(to.commit, commit) : []
     if (paths.length > 0 && commit !== undefined) {
-      held.push({ name: from.branch ?? 'refs/heads/HEAD', id: commit, reason: 'consent', paths })
+      held.push({ name: from.branch ?? HELD_HEAD, id: commit, reason: 'consent', paths })
       continue
     }
     if (follows) heads.push({ record, head: from })

@@ -8,6 +8,7 @@ import { importLargeFiles } from './import-large-files.ts'
 import { type ImportOptions, importObjects } from './import-objects.ts'
 import {
   type Aside,
+  HELD_HEAD,
   type IndexMove,
   judgeName,
   planSync,
@@ -27,7 +28,7 @@ export interface SyncOptions extends ImportOptions {
   /** The sandbox's id, for `refs/pen/<id>/…`. */
   readonly sandbox: string
   /** Whether a path that a commit brings needs consent. `blob` is its content. */
-  readonly isGuarded: (path: string, blob: string) => boolean
+  readonly isGuarded: (path: string, blob: string, isLink: boolean) => boolean
   /** A file of pen's own. It lists the host's indexes that follow a branch at this moment. */
   readonly journal: string
   /** The user has looked at the commits and agreed. */
@@ -45,6 +46,8 @@ export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'delete
   readonly worktrees: readonly string[]
   /** An operation is unfinished in the sandbox's repository. */
   readonly isOpen: boolean
+  /** The sandbox has commits for a branch, and an operation is unfinished on the host, or its index is locked. */
+  readonly isHostBusy: boolean
   /** Its index has entries that are in no commit. */
   readonly isStaged: boolean
   /** Everything is on the host. */
@@ -53,6 +56,8 @@ export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'delete
 
 /** The rest comes with the next sync. */
 const MAX_NEW = 1000
+
+const heldStash = (id: string): string => `refs/stash-${id.slice(0, 10)}`
 
 const TO_HOST = 'pen: from the sandbox'
 const TO_SANDBOX = 'pen: from the host'
@@ -115,6 +120,7 @@ export class RepositorySync {
       left: out.left,
       worktrees,
       isOpen,
+      isHostBusy: out.waits && records.some(record => after.heads.get(record)?.isBusy === true),
       isStaged,
       isComplete,
     }
@@ -171,7 +177,8 @@ export class RepositorySync {
       aside.filter(({ reason }) => reason === 'consent'),
     )
     const moved = plan.refs.filter(move => !failed.includes(move)).map(({ name }) => name)
-    if (hasConsent) await this.#dropHeld(moved)
+    const heads = plan.heads.map(({ head }) => head.branch ?? HELD_HEAD)
+    if (hasConsent) await this.#dropHeld([...moved, ...heads, ...stashes.map(heldStash)])
     return { moved, aside }
   }
 
@@ -200,7 +207,7 @@ export class RepositorySync {
         ...(index ? await needsConsent(base, index) : []),
         ...(untracked ? await needsConsent(undefined, untracked) : []),
       ]
-      if (paths.length > 0) held.push({ name: `refs/stash-${id.slice(0, 10)}`, id, reason: 'consent', paths })
+      if (paths.length > 0) held.push({ name: heldStash(id), id, reason: 'consent', paths })
     }
     return held
   }
@@ -262,11 +269,6 @@ export class RepositorySync {
             ...this.#at,
           })
         ).code === 0,
-      forkOf: async commit => {
-        const call = { script: 'git merge-base HEAD "$1"', args: [commit], ...this.#at }
-        const { code, stdout } = await host.run(call)
-        return code === 0 ? stdout.toString().trim() : undefined
-      },
       needsConsent: async (old, now) => {
         if (hasConsent || crosses !== CROSSES_TO_HOST) return []
         const changes = await changedPaths(host.run, this.#at, old, now)
@@ -274,7 +276,9 @@ export class RepositorySync {
           const [mode = '', blob = ''] = after.split(' ')
           const isNewLink = mode === '160000' && !before.startsWith('160000')
           const isGuardedFile =
-            mode !== '160000' && after !== '' && isGuarded(Buffer.from(path, 'latin1').toString(), blob)
+            mode !== '160000' &&
+            after !== '' &&
+            isGuarded(Buffer.from(path, 'latin1').toString(), blob, mode === '120000')
           return isNewLink || isGuardedFile ? [path] : []
         })
       },

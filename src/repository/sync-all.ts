@@ -95,6 +95,16 @@ export async function removeLocks(
   await new GitBox(world, git, dir).run({ script })
 }
 
+/** Whether HEAD names a commit that is neither in the directory nor on the host. A sandbox may lie about its own directory. */
+export async function lacksCommits(
+  { git, world }: Pick<SyncAllOptions, 'git' | 'world'>,
+  dir: HostPath,
+): Promise<boolean> {
+  const script =
+    'id=$(git rev-parse -q --verify HEAD) || exit 1; git cat-file -e "$id^{tree}" && exit 1; exit 0'
+  return (await new GitBox(world, git, dir).run({ script })).code === 0
+}
+
 function syncOptions(
   {
     world,

@@ -74,6 +74,23 @@ describe("the sandbox's repository during a run", () => {
     await next.finish()
   })
 
+  test('a directory that was kept, and whose commits the user pruned, does not break the next runs', async () => {
+    using two = new TwoRepositories()
+    const first = two.host.commit('one')
+    two.host.commit('two')
+    two.start()
+    const own = await OwnRepository.open(two.options, 'run')
+    two.host.write('staged', 'x')
+    two.inside('add', 'staged')
+    await own.finish()
+    two.host.git('reset', '-q', '--hard', 'HEAD~1')
+    two.host.git('reflog', 'expire', '--expire=now', '--all')
+    two.host.git('gc', '-q', '--prune=now')
+    const next = await OwnRepository.open(two.options, 'next')
+    expect(two.inside('rev-parse', 'HEAD^{commit}')).toBe(first)
+    expect((await next.finish()).join()).toContain('commits that the host has no more')
+  })
+
   test('commits that the user drops and collects as garbage during a run still work inside', async () => {
     using two = new TwoRepositories()
     two.host.commit('one')
@@ -90,5 +107,7 @@ describe("the sandbox's repository during a run", () => {
     two.host.git('gc', '-q', '--prune=now')
     expect(two.inside('cat-file', '-t', id)).toBe('commit')
     await own.finish()
+    // `git gc` packed the ref that kept it.
+    expect(two.host.git('for-each-ref', 'refs/pen/*/start')).toBe('')
   })
 })
