@@ -1,6 +1,8 @@
 /** What is only in the sandbox's repositories, for `pen git status` and `pen git log`. Reads, and changes nothing. */
 import { existsSync, readdirSync } from 'node:fs'
+import { writeFileAtomically } from '../base/atomic-file.ts'
 import { printable } from '../base/printable.ts'
+import { readRegularFile } from '../base/regular-file.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { changedPaths } from './apply-sync.ts'
 import { GitBox } from './git-box.ts'
@@ -66,6 +68,8 @@ export async function pendingIn({
 }
 
 export interface HeldCommits {
+  /** The commit that waits. */
+  readonly id: string
   readonly ref: string
   /** Each with id, author and subject. Hostile text, made printable. */
   readonly commits: readonly string[]
@@ -104,6 +108,7 @@ export async function heldCommits({
           for (const part of await ask('git rev-parse -q --verify "$1" || true', `${id}^${n}`))
             for (const change of await changedPaths(host.run, at, from, part)) paths.add(change.path)
       out.push({
+        id,
         ref: printable(below === undefined ? ref : `${below}: ${ref}`, 300),
         commits: log.map(one => printable(one, 200)),
         paths: [...paths].map(one => printable(one, 200)),
@@ -111,4 +116,16 @@ export async function heldCommits({
     }
   }
   return out
+}
+
+const shownFile = (stateDir: string): string => `${stateDir}/git-shown.json`
+
+/** `pen git log` keeps what it has shown. Consent is for that, and not for what the sandbox commits meanwhile. */
+export function rememberShown(stateDir: string, held: readonly HeldCommits[]): void {
+  writeFileAtomically(shownFile(stateDir), JSON.stringify(held.map(({ id }) => id)))
+}
+
+export function shownCommits(stateDir: string): ReadonlySet<string> {
+  const bytes = readRegularFile(shownFile(stateDir), { maxBytes: 1024 * 1024, owner: 'self-or-root' })
+  return new Set(bytes === undefined ? [] : (JSON.parse(bytes.toString('utf8')) as string[]))
 }

@@ -31,8 +31,8 @@ export interface SyncOptions extends ImportOptions {
   readonly isGuarded: (path: string, blob: string, isLink: boolean) => boolean
   /** A file of pen's own. It lists the host's indexes that follow a branch at this moment. */
   readonly journal: string
-  /** The user has looked at the commits and agreed. */
-  readonly hasConsent: boolean
+  /** Commits that the user has seen, and agreed to. */
+  readonly consent: ReadonlySet<string>
   /** Called before a ref of the host moves, and for each that does not. */
   readonly record: (event: RefEvent) => void
 }
@@ -154,7 +154,7 @@ export class RepositorySync {
   async #toHost(
     plan: SyncPlan,
   ): Promise<{ readonly moved: readonly string[]; readonly aside: readonly Aside[] }> {
-    const { host, sandbox, hasConsent } = this.#options
+    const { host, sandbox, consent } = this.#options
     const held = await this.#heldStashes(plan.stashes)
     const stashes = plan.stashes.filter(id => !held.some(stash => stash.id === id))
     this.#record(plan, held)
@@ -178,7 +178,7 @@ export class RepositorySync {
     )
     const moved = plan.refs.filter(move => !failed.includes(move)).map(({ name }) => name)
     const heads = plan.heads.map(({ head }) => head.branch ?? HELD_HEAD)
-    if (hasConsent) await this.#dropHeld([...moved, ...heads, ...stashes.map(heldStash)])
+    if (consent.size > 0) await this.#dropHeld([...moved, ...heads, ...stashes.map(heldStash)])
     return { moved, aside }
   }
 
@@ -194,10 +194,10 @@ export class RepositorySync {
 
   /** A stash has the working tree, the index and often untracked files, each as a commit. `git stash pop` writes all of them. */
   async #heldStashes(stashes: readonly string[]): Promise<readonly Aside[]> {
-    const { host } = this.#options
+    const { host, consent } = this.#options
     const { needsConsent } = this.#rules(CROSSES_TO_HOST, judgeName)
     const held: Aside[] = []
-    for (const id of stashes) {
+    for (const id of stashes.filter(stash => !consent.has(stash))) {
       const script = 'for n in 1 2 3; do git rev-parse --verify -q "$1^$n^{commit}" || break; done; true'
       const [base, index, untracked] = (await runGit(host.run, { script, args: [id], ...this.#at }))
         .toString()
@@ -254,7 +254,7 @@ export class RepositorySync {
   }
 
   #rules(crosses: RegExp, judge: SyncRules['judge']): SyncRules {
-    const { records, host, hasConsent, isGuarded } = this.#options
+    const { records, host, consent, isGuarded } = this.#options
     return {
       synced: this.#synced,
       maxNew: crosses === CROSSES_TO_HOST ? MAX_NEW : Number.POSITIVE_INFINITY,
@@ -270,7 +270,7 @@ export class RepositorySync {
           })
         ).code === 0,
       needsConsent: async (old, now) => {
-        if (hasConsent || crosses !== CROSSES_TO_HOST) return []
+        if (consent.has(now) || crosses !== CROSSES_TO_HOST) return []
         const changes = await changedPaths(host.run, this.#at, old, now)
         return changes.flatMap(({ path, before, after }) => {
           const [mode = '', blob = ''] = after.split(' ')

@@ -24,8 +24,8 @@ export interface SyncAllOptions {
   readonly protectedPaths: readonly string[]
   /** Those that mounts hold. */
   readonly heldPaths: readonly string[]
-  /** The user has looked at what waits for consent, and agrees. */
-  readonly hasConsent?: boolean
+  /** Commits that the user has seen, and agrees to. */
+  readonly consent?: ReadonlySet<string>
   readonly record?: (event: RefEvent) => void
   /** pen's directory for this repository, and the sandbox's directory in it. */
   readonly entry: string
@@ -113,7 +113,7 @@ function syncOptions(
     workspace,
     protectedPaths,
     heldPaths,
-    hasConsent = false,
+    consent = new Set(),
     record = () => undefined,
   }: SyncAllOptions,
   { path, alternates }: GitDirectory,
@@ -132,7 +132,7 @@ function syncOptions(
       below === ''
         ? guardedPaths(workspace, protectedPaths, heldPaths)
         : (file: string) => file === '.gitmodules',
-    hasConsent,
+    consent,
     record,
   }
 }

@@ -108,6 +108,6 @@ describe("the sandbox's repository during a run", () => {
     expect(two.inside('cat-file', '-t', id)).toBe('commit')
     await own.finish()
     // `git gc` packed the ref that kept it.
-    expect(two.host.git('for-each-ref', 'refs/pen/*/start')).toBe('')
+    expect(two.host.git('for-each-ref', 'refs/pen')).toBe('')
   })
 })

@@ -9,6 +9,7 @@ import type { GitDirectory } from '../../src/plan/facts.ts'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { makeOwnDirectory } from '../../src/repository/make-own-directory.ts'
 import type { OwnOptions } from '../../src/repository/own-repository.ts'
+import { heldCommits } from '../../src/repository/pending.ts'
 import { type SyncResult, syncAll } from '../../src/repository/sync-all.ts'
 import { surveyRepository } from '../../src/survey/git/repository.ts'
 import { systemEntries } from '../../src/survey/survey.ts'
@@ -107,8 +108,11 @@ export class TwoRepositories {
     return this.inside('rev-parse', 'HEAD')
   }
 
-  sync(hasConsent = false): Promise<SyncResult> {
-    return syncAll({ ...this.options, hasConsent, entry: this.entry, dir: this.own as HostPath })
+  /** With consent: to what waits now. */
+  async sync(hasConsent = false): Promise<SyncResult> {
+    const options = { ...this.options, entry: this.entry, dir: this.own as HostPath }
+    const held = hasConsent ? await heldCommits(options) : []
+    return await syncAll({ ...options, consent: new Set(held.map(({ id }) => id)) })
   }
 
   /** Each file of the host's git directory with its kind, mode and content. */

@@ -1,4 +1,5 @@
 import { EXIT } from '../../../base/error.ts'
+import { shownCommits } from '../../../repository/pending.ts'
 import { syncAll } from '../../../repository/sync-all.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { ownRepositories } from './status.ts'
@@ -9,7 +10,7 @@ export const verb = defineVerb({
   details:
     'pen does this by itself while a sandbox runs and at its end. Use it after a failure, or with --accept for commits that wait for your consent. Exit code 1 if something stays in the sandbox.',
   flags: {
-    accept: { kind: 'boolean', about: 'also take over new submodules and protected paths: see pen git log' },
+    accept: { kind: 'boolean', about: 'also take over what pen git log has shown' },
   },
   examples: {
     'pen git import': 'sync both repositories',
@@ -19,7 +20,8 @@ export const verb = defineVerb({
     const lines: string[] = []
     let isComplete = true
     for (const options of await ownRepositories(env)) {
-      const result = await syncAll({ ...options, hasConsent: flags.accept })
+      const consent = flags.accept ? shownCommits(options.world.sandbox.stateDir) : new Set<string>()
+      const result = await syncAll({ ...options, consent })
       lines.push(...result.lines)
       isComplete &&= result.isComplete
     }

@@ -1,4 +1,4 @@
-import { heldCommits } from '../../../repository/pending.ts'
+import { heldCommits, rememberShown } from '../../../repository/pending.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { ownRepositories } from './status.ts'
 
@@ -6,7 +6,7 @@ export const verb = defineVerb({
   name: 'git log',
   summary: 'Show commits that wait for your consent',
   details:
-    'A commit that brings a submodule or a protected path waits, because programs of the host would enter or run it. Lists such commits and the paths that they change.',
+    'A commit that brings a submodule or a protected path waits, because programs of the host would enter or run it. Lists such commits and the paths that they change. pen git import --accept takes over what this command has shown.',
   examples: {
     'pen git log': 'show the commits and their paths',
     'pen git import --accept': 'then take them over',
@@ -14,6 +14,7 @@ export const verb = defineVerb({
   async run({ env, answer }) {
     const [first] = await ownRepositories(env)
     const held = first === undefined ? [] : await heldCommits(first)
+    if (first !== undefined) rememberShown(first.world.sandbox.stateDir, held)
     const lines = held.flatMap(({ ref, commits, paths }) => [
       `${ref}:`,
       ...commits.map(commit => `  ${commit}`),
