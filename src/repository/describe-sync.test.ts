@@ -14,7 +14,7 @@ const NOTHING = {
   isComplete: true,
 }
 
-test('commits that wait for a merge on the host are told, and no staged files', () => {
+test('commits that wait for a merge on the host are reported, and no staged files', () => {
   const report = { ...NOTHING, isHostBusy: true, isStaged: true, isComplete: false }
   const lines = describeReport('', report, 'app-0123')
   expect(lines).toHaveLength(1)
