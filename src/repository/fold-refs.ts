@@ -12,7 +12,7 @@ export interface FoldedRefs {
   readonly files: ReadonlyMap<string, Buffer>
 }
 
-const OBJECT_ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
+export const OBJECT_ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 /** Packed, they would appear in every worktree. */
 const OF_WORKTREE = /^refs\/(?:bisect|worktree|rewritten)\//
 /** Files that are no refs: git refuses such names, and one with a line break would add a line to `packed-refs`. */

@@ -66,9 +66,7 @@ export class OwnRepository {
   static async open(options: OwnOptions, name: string): Promise<OwnRepository> {
     const top = `${options.world.sandbox.stateDir}/git`
     mkdirSync(top, { recursive: true, mode: 0o700 })
-    const left = readdirSync(top).filter(
-      entry => !entry.endsWith('.lock') && existsSync(`${top}/${entry}/synced`),
-    )
+    const left = readdirSync(top).filter(entry => existsSync(`${top}/${entry}/synced`))
     // A sandbox that stays has one place: its container may have been requested with it already.
     const isTaken = name === STAYS && existsSync(`${top}/${STAYS}`)
     for (const entry of isTaken ? [name] : [...left, name]) {

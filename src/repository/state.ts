@@ -1,4 +1,5 @@
 /** What git says of a repository: its refs, and HEAD of each worktree. The same commands run on the host and in the git box. */
+import { OBJECT_ID } from './fold-refs.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 
 /** HEAD of one worktree. */
@@ -44,7 +45,6 @@ for record in . $(cd "$top" && ls -d worktrees/* 2>/dev/null); do
 done
 exit 0`
 
-const ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 /** `./ab/cd/abcd…` */
 const LARGE = /^\.\/[0-9a-f]{2}\/[0-9a-f]{2}\/([0-9a-f]{64})$/
 const RECORD = /^(?:\.|worktrees\/[A-Za-z0-9_][A-Za-z0-9._-]*)$/
@@ -71,10 +71,10 @@ export async function readState(
     const [kind, ...words] = line.split(' ')
     if (kind === 'ref') {
       const [id = '', name = ''] = words
-      if (ID.test(id) && name.length <= MAX_NAME && words.length === 2) refs.set(name, id)
+      if (OBJECT_ID.test(id) && name.length <= MAX_NAME && words.length === 2) refs.set(name, id)
     } else if (kind === 'stash') {
       const [id = ''] = words
-      if (ID.test(id)) stashes.push(id)
+      if (OBJECT_ID.test(id)) stashes.push(id)
     } else if (kind === 'large') {
       const [, id = ''] = LARGE.exec(words[0] ?? '') ?? []
       if (id !== '') largeFiles.push(id)
@@ -83,7 +83,7 @@ export async function readState(
       if (words.length !== 4 || !RECORD.test(record)) continue
       heads.set(record, {
         branch: branch.startsWith('refs/') ? branch : undefined,
-        commit: ID.test(commit) ? commit : undefined,
+        commit: OBJECT_ID.test(commit) ? commit : undefined,
         isBusy: open === 'open' || open === 'locked',
         isOpen: open === 'open',
         isBare: open === 'bare',

@@ -4,10 +4,10 @@
  */
 import { readFileSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
+import { OBJECT_ID } from './fold-refs.ts'
 import type { Synced } from './plan-sync.ts'
 import type { Head } from './state.ts'
 
-const ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 const HEAD = 'head '
 const STASH = 'stash '
 
@@ -33,7 +33,7 @@ export function readSynced(file: string): Synced {
       const end = line.indexOf(' ', HEAD.length)
       texts.set(line.slice(HEAD.length, end), line.slice(end + 1))
     } else if (line.startsWith(STASH)) stashes.add(line.slice(STASH.length))
-    else if (ID.test(line.slice(0, space))) refs.set(line.slice(space + 1), line.slice(0, space))
+    else if (OBJECT_ID.test(line.slice(0, space))) refs.set(line.slice(space + 1), line.slice(0, space))
   }
   const heads = new Map([...texts].map(([record, text]) => [record, parseHead(text, refs)] as const))
   return { refs, heads, stashes }
