@@ -73,13 +73,15 @@ conformance('P14 a blocked terminal delays no signal, and once resumed it has lo
   await show()
   expect(await child.exited).toBeGreaterThan(128)
 
-  const lines = 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done; echo x >> counted'
-  const slow = onStalledTerminal(box, '--', 'sh', '-c', lines)
-  await Bun.sleep(300)
+  // More than every buffer on the way can hold.
+  const count = 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo "line $i"; done'
+  const slow = onStalledTerminal(box, '--', 'sh', '-c', `echo x > begun; ${count}; echo x > counted`)
+  for (let i = 0; i < 1000 && sizeOf(join(box.project, 'begun')) === 0; i++) await Bun.sleep(20)
+  await Bun.sleep(500)
   // The kernel holds it back: pen has not buffered it.
   expect(sizeOf(join(box.project, 'counted'))).toBe(0)
   const shown = await slow.show()
   expect([...shown.matchAll(/line (\d+)\r\n/g)].every(([, n], i) => Number(n) === i + 1)).toBe(true)
-  expect(shown.slice(-40)).toEndWith('line 20000\r\n')
+  expect(shown.slice(-40)).toEndWith('line 100000\r\n')
   expect(await slow.child.exited).toBe(0)
 })
