@@ -15,8 +15,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { errnoOf } from '../error.ts'
-import { O_PATH } from '../kernel/descriptor.ts'
-import { at, itself, openForRemoval } from './beneath.ts'
+import { at, itself, openForRemoval, openItself } from './beneath.ts'
 import { directoryEntries } from './directory-entries.ts'
 import { lookAt } from './look-at.ts'
 
@@ -115,7 +114,7 @@ function* eachChild(
 
 // Opened first: a link that replaces the file is then not followed.
 function chmodOpened(path: Name): void {
-  const fd = openSync(path, O_PATH | O_NOFOLLOW)
+  const fd = openItself(path)
   try {
     if (fstatSync(fd).isFile()) chmodSync(itself(fd), 0o600)
   } finally {

@@ -13,7 +13,7 @@ import { type Admitted, admit, type ExecOptions, type ExecWorld } from './exec.t
 import { type FoundFile, filesBelow, type Scope } from './files-below.ts'
 import { type Access, FileJudge, type JudgeOptions } from './judge-file.ts'
 import { ActionFailed } from './refused.ts'
-import { removeTree } from './remove-tree.ts'
+import { removeTree, requireRm } from './remove-tree.ts'
 
 export { ActionFailed, Refused } from './refused.ts'
 
@@ -123,15 +123,17 @@ export class Gate {
 
   /** One file, one link or one empty directory. A directory with its contents only when the policy lists `rm`. */
   async delete(text: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<void> {
-    if (recursive) return removeTree(this, this.#options.policy(), text)
     const path = this.judge.findName('delete', text)
-    this.judge.allow('delete', path)
+    if (recursive) requireRm(this.judge, this.#options.policy(), path)
+    else this.judge.allow('delete', path)
     this.#within('delete', path, directory => {
-      const stats = directory.look(basename(path))
+      const name = basename(path)
+      const stats = directory.look(name)
       if (stats === undefined) throw failure('delete', path, 'ENOENT')
+      if (recursive) return removeTree(this, directory, name)
       this.requireOwn('write', path, directory.stats())
-      if (stats.isDirectory()) directory.removeEmpty(basename(path))
-      else directory.unlink(basename(path))
+      if (stats.isDirectory()) directory.removeEmpty(name)
+      else directory.unlink(name)
     })
   }
 
