@@ -4,7 +4,7 @@
  */
 import { closeSync, lchownSync, lstatSync, mkdirSync, rmdirSync } from 'node:fs'
 import { at, type OpenStep, openDirectory, walk } from '../base/beneath/beneath.ts'
-import { errnoOf, PenError } from '../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../base/error.ts'
 import type { UndoStack } from '../base/undo.ts'
 import type { Plan } from '../plan/plan.ts'
 import { isWithin } from '../policy/files/path.ts'
@@ -31,7 +31,7 @@ export function makeDirectories(plan: Plan, undo: UndoStack): void {
         undo.push('an empty directory', () => removeIfEmpty(made))
     } catch (error) {
       throw new PenError('STATE', {
-        what: `a directory could not be made (${errnoOf(error) ?? 'unknown error'})`,
+        what: `a directory could not be made (${errnoText(error)})`,
         at: path,
         hint: 'check that it may be written and that the disk is not full',
         cause: error,

@@ -12,9 +12,9 @@ import {
   readlinkSync,
   readSync,
   writeFileSync,
-  writeSync,
 } from 'node:fs'
 import { errnoOf } from '../error.ts'
+import { writeAll } from '../write-all.ts'
 import { at, itself, openForRemoval, openItself } from './beneath.ts'
 import { directoryEntries } from './directory-entries.ts'
 import { lookAt } from './look-at.ts'
@@ -80,7 +80,7 @@ function* copyFile(from: Name, to: Name, budget: Budget): Walk {
       if (n === 0) return true
       budget.bytes -= n
       if (budget.bytes < 0) return false
-      for (let done = 0; done < n; ) done += writeSync(target, chunk, done, n - done)
+      writeAll(target, chunk.subarray(0, n))
       yield
     }
   } catch (error) {

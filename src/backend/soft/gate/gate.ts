@@ -4,9 +4,10 @@
  * are hostile. A program that the policy allows is past the gate, and its own actions are not judged. That is why the
  * sandbox is called soft.
  */
-import { type BigIntStats, closeSync, constants, fchmodSync, fchownSync, fstatSync, writeSync } from 'node:fs'
+import { type BigIntStats, closeSync, constants, fchmodSync, fchownSync, fstatSync } from 'node:fs'
 import { errnoOf } from '../../../base/error.ts'
 import { basename, dirname } from '../../../base/posix-path.ts'
+import { writeAll } from '../../../base/write-all.ts'
 import { type HostPath, isWithin } from '../../../policy/files/path.ts'
 import { Directory, namesOf, type ReadBytes, readUpTo } from './directory.ts'
 import { type Admitted, admit, type ExecOptions, type ExecWorld } from './exec.ts'
@@ -88,7 +89,7 @@ export class Gate {
       const temporary = `.pen-${crypto.randomUUID()}`
       const fd = directory.openFile(temporary, O_WRONLY | O_CREAT | O_EXCL, 0o600)
       try {
-        writeAll(fd, typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
+        writeAll(fd, bytes)
         fchmodSync(fd, Number((before?.mode ?? mode) & 0o777n))
         this.#give(fd)
         directory.rename(temporary, name)
@@ -197,10 +198,6 @@ export class Gate {
     const { runAs } = this.#options
     if (runAs !== 'self') fchownSync(fd, runAs.uid, runAs.gid)
   }
-}
-
-function writeAll(fd: number, bytes: Uint8Array): void {
-  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
 }
 
 const kindOf = (stats: BigIntStats): Listed['kind'] =>
