@@ -1,5 +1,5 @@
 import { lstatSync, mkdirSync, type Stats } from 'node:fs'
-import { errnoOf, PenError } from '../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../base/error.ts'
 
 /** The audit directory of a sandbox, below its state directory. No sandbox ever sees this path. */
 export const auditDirectory = (stateDir: string): string => `${stateDir}/audit`
@@ -11,7 +11,7 @@ export function ensureDirectory(dir: string): void {
   } catch (error) {
     const errno = errnoOf(error)
     throw new PenError('STATE', {
-      what: `could not create the audit directory ${dir} (${errno ?? 'unknown error'})`,
+      what: `could not create the audit directory ${dir} (${errnoText(error)})`,
       hint:
         errno === 'EEXIST' || errno === 'ENOTDIR'
           ? `another file is in its place; move it: mv ${dir} ${dir}.old`
@@ -30,7 +30,7 @@ export function checkDirectory(dir: string): boolean {
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return false
     throw new PenError('STATE', {
-      what: `cannot access the audit directory ${dir} (${errnoOf(error) ?? 'unknown error'})`,
+      what: `cannot access the audit directory ${dir} (${errnoText(error)})`,
       hint: 'check the permissions of its parent directories',
       cause: error,
     })

@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs'
-import { errnoOf, PenError } from '../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../base/error.ts'
 
 const FIXES: Readonly<Record<string, string>> = {
   ENOSPC: 'free space on that file system; until then pen makes no connection',
@@ -67,7 +67,7 @@ function notWritten(path: string, error: unknown): PenError {
   const errno = errnoOf(error)
   const hint = FIXES[errno ?? '']
   return new PenError('STATE', {
-    what: `could not write the audit to ${path} (${errno ?? 'unknown error'})`,
+    what: `could not write the audit to ${path} (${errnoText(error)})`,
     ...(hint !== undefined && { hint }),
     cause: error,
   })

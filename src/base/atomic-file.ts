@@ -8,10 +8,10 @@ import {
   readdirSync,
   renameSync,
   unlinkSync,
-  writeSync,
 } from 'node:fs'
 import { errnoOf, PenError } from './error.ts'
 import { basename, dirname, join } from './posix-path.ts'
+import { writeAll } from './write-all.ts'
 
 export interface WriteOptions {
   readonly mode?: number
@@ -72,7 +72,7 @@ function writeNewFile(
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
   const fd = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode & 0o600)
   try {
-    for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
+    writeAll(fd, bytes)
     if (owner !== undefined) fchownSync(fd, owner.uid, owner.gid)
     fchmodSync(fd, mode)
     if (durable) fsyncSync(fd)

@@ -1,5 +1,5 @@
 /** Collects the output of a program, within bounds of time and size, and how it ended. */
-import { errnoOf, PenError } from './error.ts'
+import { errnoOf, errnoText, PenError } from './error.ts'
 import { isAbsolute } from './posix-path.ts'
 
 export interface CaptureOptions {
@@ -111,7 +111,7 @@ export function notStarted(program: string, error: unknown): PenError {
   const errno = errnoOf(error)
   const hint = errno === 'EACCES' ? 'make it executable' : 'install it, and check the working directory'
   return new PenError('MISSING_TOOL', {
-    what: `could not start ${program} (${errno ?? 'unknown error'})`,
+    what: `could not start ${program} (${errnoText(error)})`,
     hint,
     cause: error,
   })

@@ -86,6 +86,9 @@ export function errnoOf(error: unknown): string | undefined {
   return /^E[A-Z0-9]+$/.test(error.code) ? error.code : undefined
 }
 
+/** The same for a message. */
+export const errnoText = (error: unknown): string => errnoOf(error) ?? 'unknown error'
+
 const DISK: Readonly<Record<string, readonly [what: string, hint: string]>> = {
   ENOSPC: [
     'there is no space left where pen keeps its state',

@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
-import { errnoOf, PenError } from './error.ts'
+import { errnoOf, errnoText, PenError } from './error.ts'
 
 export interface ReadLimits {
   readonly maxBytes: number
@@ -24,12 +24,7 @@ export function readRegularFile(from: string, limits: ReadLimits): Buffer | unde
     return readAtMost(fd, path, limits.maxBytes, stats.size)
   } catch (error) {
     if (error instanceof PenError) throw error
-    throw refused(
-      path,
-      `could not be read (${errnoOf(error) ?? 'unknown error'})`,
-      'check the file and its disk',
-      error,
-    )
+    throw refused(path, `could not be read (${errnoText(error)})`, 'check the file and its disk', error)
   } finally {
     closeSync(fd)
   }
@@ -50,7 +45,7 @@ function open(from: string, path: string): number | undefined {
       throw refused(path, 'is not a regular file', 'put a regular file in its place', error)
     const hint =
       errno === 'EACCES' ? 'make it readable for you (chmod u+r)' : 'check the path and its directories'
-    throw refused(path, `could not be opened (${errno ?? 'unknown error'})`, hint, error)
+    throw refused(path, `could not be opened (${errnoText(error)})`, hint, error)
   }
 }
 

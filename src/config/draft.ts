@@ -1,6 +1,6 @@
 /** A copy of the live config for an editor, in a private directory. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { errnoOf, PenError } from '../base/error.ts'
+import { errnoText, PenError } from '../base/error.ts'
 import { liveConfig, readLive, rewriteLiveConfig, sameBytes } from './edit.ts'
 import { printJson } from './json/json.ts'
 import type { Project } from './project.ts'
@@ -23,7 +23,7 @@ export class Draft {
       writeFileSync(this.file, this.#first, { mode: 0o600 })
     } catch (error) {
       throw new PenError('STATE', {
-        what: `a copy to edit could not be made (${errnoOf(error) ?? 'unknown error'})`,
+        what: `a copy to edit could not be made (${errnoText(error)})`,
         at: project.stateDir,
         hint: 'check that the disk is not full',
         cause: error,

@@ -3,7 +3,7 @@
  * dies, so no lock is ever stale. A lock file with a pid could be taken over twice, and pids are reused.
  */
 import { closeSync, constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
-import { errnoOf, PenError } from '../base/error.ts'
+import { errnoText, PenError } from '../base/error.ts'
 import { cLibrary } from '../base/kernel/c-library.ts'
 
 const WAIT_MS = 10
@@ -77,7 +77,7 @@ function take(lock: string): number | undefined {
   } catch (error) {
     if (fd !== undefined) closeSync(fd)
     throw new PenError('STATE', {
-      what: `the lock could not be taken (${errnoOf(error) ?? 'unknown error'})`,
+      what: `the lock could not be taken (${errnoText(error)})`,
       at: lock,
       hint: 'check that you can write in the directory and that the disk is not full',
       cause: error,

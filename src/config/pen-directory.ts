@@ -14,7 +14,7 @@ import {
   unlinkSync,
 } from 'node:fs'
 import { removeLeftovers, writeFileAtomically } from '../base/atomic-file.ts'
-import { errnoOf, PenError } from '../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { MAX_BYTES } from './json/source-text.ts'
 import type { DocumentFile } from './layers.ts'
@@ -68,7 +68,7 @@ export class PenDirectory {
       isNew = false
       if (errnoOf(error) !== 'EEXIST')
         throw new PenError('STATE', {
-          what: `could not make ${path} (${errnoOf(error) ?? 'unknown error'})`,
+          what: `could not make ${path} (${errnoText(error)})`,
           hint: 'check that you can write in the project and that the disk is not full',
           cause: error,
         })
@@ -120,7 +120,7 @@ export class PenDirectory {
     } catch (error) {
       if (errnoOf(error) === 'ENOENT') return false
       throw new PenError('STATE', {
-        what: `could not remove ${this.path}/${name} (${errnoOf(error) ?? 'unknown error'})`,
+        what: `could not remove ${this.path}/${name} (${errnoText(error)})`,
         hint: 'remove it yourself, then try again',
         cause: error,
       })

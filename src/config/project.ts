@@ -1,6 +1,6 @@
 /** Finds the project directory, and pen's state for it. */
 import { existsSync, lstatSync, mkdirSync } from 'node:fs'
-import { errnoOf, PenError } from '../base/error.ts'
+import { errnoText, PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
 import { sha256 } from '../base/sha256.ts'
 import { type HostPath, isWithin, NEVER_GRANTED, type PathWorld } from '../policy/files/path.ts'
@@ -135,7 +135,7 @@ export function makeStateDirectory(dir: string): void {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
   } catch (error) {
     throw new PenError('STATE', {
-      what: `could not create the state directory (${errnoOf(error) ?? 'unknown error'})`,
+      what: `could not create the state directory (${errnoText(error)})`,
       at: dir,
       hint: 'check that you can write there and that the disk is not full',
       cause: error,

@@ -1,6 +1,6 @@
 /** How a client reaches a control socket. The binary and the library share this file: it runs on Bun and on Node. */
 import { closeSync, constants, openSync } from 'node:fs'
-import { errnoOf, PenError } from '../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../base/error.ts'
 import { basename, dirname } from '../base/posix-path.ts'
 
 /** The size of `sun_path` in the kernel, including the closing NUL. */
@@ -35,7 +35,7 @@ export function connectError(stateDir: string, cause: unknown): PenError | undef
   const errno = errnoOf(cause)
   if (errno !== undefined && NOT_LISTENING.includes(errno)) return undefined
   return new PenError('STATE', {
-    what: `cannot connect to the supervisor of this sandbox (${errno ?? 'unknown error'})`,
+    what: `cannot connect to the supervisor of this sandbox (${errnoText(cause)})`,
     at: controlPath(stateDir),
     hint: errno === 'EACCES' ? 'the sandbox belongs to another user' : 'pen stop',
     cause,

@@ -1,8 +1,9 @@
 /** What `pen start` sends to the supervisor that it starts, and the report lines that come back. Both processes are this user's pen. */
-import { readFileSync, writeSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import type { ProcessIdentity } from '../base/kernel/processes.ts'
 import { shellWord } from '../base/printable.ts'
+import { writeAll } from '../base/write-all.ts'
 import { readError, type SerializedError } from './messages.ts'
 
 /** The hidden mode of the binary. It does nothing without the two descriptors below. */
@@ -164,10 +165,7 @@ export function asSupervisorOrder(value: unknown): SupervisorOrder | undefined {
 export const report = (line: StartReport): void => writeJson(REPORT_FD, line)
 
 /** Writes one line to another process. */
-export function writeJson(fd: number, value: object): void {
-  const bytes = Buffer.from(`${JSON.stringify(value)}\n`)
-  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
-}
+export const writeJson = (fd: number, value: object): void => writeAll(fd, `${JSON.stringify(value)}\n`)
 
 /** Splits a stream into complete lines. */
 export class ReportLines {

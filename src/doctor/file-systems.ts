@@ -1,6 +1,6 @@
 /** Checks the file systems of the project and of pen's state for what would weaken or stop a sandbox. */
 import { existsSync, lstatSync, mkdirSync, rmdirSync, statfsSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
+import { errnoText } from '../base/error.ts'
 import { type MountEntry, mountOf, mountsHere } from '../base/mount-table.ts'
 import { dirname } from '../base/posix-path.ts'
 import { cgroupName } from '../limits/cgroup-name.ts'
@@ -64,7 +64,7 @@ function tryToWrite(dir: string): string | undefined {
     rmdirSync(made)
     return undefined
   } catch (error) {
-    return errnoOf(error) ?? 'unknown error'
+    return errnoText(error)
   }
 }
 

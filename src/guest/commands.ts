@@ -1,5 +1,6 @@
 /** The commands of the exec daemon. The supervisor starts, feeds, signals and ends each by its channel. */
 import { errnoOf } from '../base/error.ts'
+import { reapOrphans } from '../base/kernel/reap-orphans.ts'
 import { encodeReport, type Order, type Report } from '../protocol/exec-messages.ts'
 import type { DaemonSetup, ExecOrder } from '../protocol/exec-order.ts'
 import { protocolError } from '../protocol/frame.ts'
@@ -7,7 +8,6 @@ import type { Outbox } from '../protocol/outbox.ts'
 import { isFull } from './bound-processes.ts'
 import { Command } from './command.ts'
 import { killAll } from './kill.ts'
-import { reapOrphans } from './reap.ts'
 import { Spans } from './spans.ts'
 import { NotStarted, start } from './start-command.ts'
 

@@ -15,10 +15,10 @@ import {
   rmdirSync,
   rmSync,
   unlinkSync,
-  writeSync,
 } from 'node:fs'
 import { EXIT, type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { dirname, join } from '../base/posix-path.ts'
+import { writeAll } from '../base/write-all.ts'
 import type { DirectoryPage } from '../protocol/broker-messages.ts'
 import {
   type ContentOrder,
@@ -188,8 +188,4 @@ function sizeOf(path: string): number | null {
 }
 
 /** Writes one line of JSON. */
-const say = (fd: number, value: object): void => writeAll(fd, Buffer.from(`${JSON.stringify(value)}\n`))
-
-function writeAll(fd: number, bytes: Uint8Array): void {
-  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
-}
+const say = (fd: number, value: object): void => writeAll(fd, `${JSON.stringify(value)}\n`)

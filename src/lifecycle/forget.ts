@@ -3,7 +3,7 @@ import { readlinkSync, rmdirSync } from 'node:fs'
 import { auditDirectory } from '../audit/directory.ts'
 import { runningPids } from '../audit/running.ts'
 import { removeTree } from '../base/beneath/remove-tree.ts'
-import { errnoOf, PenError } from '../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../base/error.ts'
 import { basename } from '../base/posix-path.ts'
 import { presenceOf, statePaths, withChangeLock } from '../control/state.ts'
 import { namesIn } from './list.ts'
@@ -77,7 +77,7 @@ export function removeState(path: string): void {
 
 const notRemoved = (path: string, cause: unknown): PenError =>
   new PenError('STATE', {
-    what: `cannot remove a part of the state (${errnoOf(cause) ?? 'unknown error'})`,
+    what: `cannot remove a part of the state (${errnoText(cause)})`,
     at: path,
     hint: 'chmod -R u+w this path and its parent directory, then rm -r this path',
     cause,

@@ -2,8 +2,8 @@
  * Limits that the kernel enforces without an event: open files per process, and the size of scratch. They are polled from
  * outside, so a short hit is refused but not reported.
  */
-import { closeSync, constants, openSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
-import { listTree } from '../base/kernel/processes.ts'
+import { closeSync, constants, openSync, readFileSync, statfsSync, statSync } from 'node:fs'
+import { descriptorsOf, listTree } from '../base/kernel/processes.ts'
 import type { Limits } from '../policy/policy.ts'
 import type { LimitHit } from './limit-hit.ts'
 import { scratchMounts } from './scratch-memory.ts'
@@ -89,9 +89,8 @@ function openFilesOf(pid: number, bound: number): number {
   try {
     const table = Number(/^FDSize:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0)
     if (table < bound || mayOpenMore(pid, bound)) return 0
-    const dir = `/proc/${pid}/fd`
     // Since Linux 6.2 the size of this directory is its number of entries.
-    return statSync(dir).size || readdirSync(dir).length
+    return statSync(`/proc/${pid}/fd`).size || descriptorsOf(pid).length
   } catch {
     return 0
   }

@@ -1,6 +1,6 @@
 /** What both cgroup versions provide: descriptors to join, counters to read, and a directory to remove. */
 import { accessSync, closeSync, constants, openSync, readSync, rmdirSync, writeFileSync } from 'node:fs'
-import { errnoOf, PenError } from '../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../base/error.ts'
 import type { Limits } from '../policy/policy.ts'
 
 /** Limits that a cgroup can enforce. */
@@ -79,7 +79,7 @@ export function setLimit(file: string, value: number | string): void {
     writeFileSync(file, String(value))
   } catch (error) {
     throw new PenError('LIMIT', {
-      what: `a limit could not be set (${errnoOf(error) ?? 'unknown error'})`,
+      what: `a limit could not be set (${errnoText(error)})`,
       at: file,
       hint: 'lower the limit: it may exceed the limits that pen itself runs under',
       cause: error,

@@ -1,7 +1,7 @@
 /** Writes the note for agents where a sandbox can show it: in pen's state, and as links in the agents' volumes. */
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
-import { errnoOf, PenError } from '../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
 import type { HostFacts } from '../plan/facts.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -55,7 +55,7 @@ export function leaveInstructions({ volumes, readsAbove }: AgentPreset, { facts,
 
 const cannot = (what: string, at: string, cause: unknown): PenError =>
   new PenError('STATE', {
-    what: `${what} (${errnoOf(cause) ?? 'unknown error'})`,
+    what: `${what} (${errnoText(cause)})`,
     at,
     hint: 'pen keeps its state in ~/.pen: make that directory writable, free disk space, or set HOME to a directory of yours',
     cause,

@@ -1,6 +1,6 @@
 /** The files of the user's live config, and whether they changed. No sandbox can reach them. */
 import { lstatSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
+import { errnoText } from '../base/error.ts'
 import { grantFiles } from '../config/grants/grant-files.ts'
 
 const FILES = ['config.json', 'http-allowlist.txt', 'network-allowlist.txt']
@@ -18,6 +18,6 @@ export function lookOf(path: string): string {
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
     return stat === undefined ? '-' : `${stat.ino} ${stat.mode} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`
   } catch (error) {
-    return errnoOf(error) ?? 'unknown error'
+    return errnoText(error)
   }
 }

@@ -3,8 +3,8 @@
  * root, such a link could lead anywhere. So each component is made in an open directory, and no link is followed.
  */
 import { closeSync, lchownSync, lstatSync, mkdirSync, rmdirSync } from 'node:fs'
-import { at, openDirectory } from '../base/beneath/beneath.ts'
-import { errnoOf, PenError } from '../base/error.ts'
+import { at, type OpenStep, openDirectory, walk } from '../base/beneath/beneath.ts'
+import { errnoOf, errnoText, PenError } from '../base/error.ts'
 import type { UndoStack } from '../base/undo.ts'
 import type { Plan } from '../plan/plan.ts'
 import { isWithin } from '../policy/files/path.ts'
@@ -31,7 +31,7 @@ export function makeDirectories(plan: Plan, undo: UndoStack): void {
         undo.push('an empty directory', () => removeIfEmpty(made))
     } catch (error) {
       throw new PenError('STATE', {
-        what: `a directory could not be made (${errnoOf(error) ?? 'unknown error'})`,
+        what: `a directory could not be made (${errnoText(error)})`,
         at: path,
         hint: 'check that it may be written and that the disk is not full',
         cause: error,
@@ -54,26 +54,26 @@ export function makeDirectoryBeneath(
   path: string,
   owner: Owner | undefined,
 ): readonly string[] {
-  const open: number[] = []
-  const enter = (name: string | Buffer): number => {
-    const fd = openDirectory(name)
-    if (fd === undefined) throw Object.assign(new Error(`${path} is not a directory`), { code: 'ENOTDIR' })
-    open.push(fd)
-    return fd
-  }
   const made: string[] = []
   let here = root
+  const make: OpenStep = (parent, name) => {
+    here = `${here}/${name}`
+    if (makeOne(at(parent, name), owner)) made.push(here)
+    return enter(at(parent, name))
+  }
+  const top = enter(root)
   try {
-    let dir = enter(root)
-    for (const name of path.slice(root.length).split('/').slice(1)) {
-      here = `${here}/${name}`
-      if (makeOne(at(dir, name), owner)) made.push(here)
-      dir = enter(at(dir, name))
-    }
+    walk(top, path.slice(root.length + 1).split('/'), make, () => undefined)
     return made
   } finally {
-    for (const fd of open) closeSync(fd)
+    closeSync(top)
   }
+}
+
+function enter(path: string | Buffer): number {
+  const fd = openDirectory(path)
+  if (fd === undefined) throw Object.assign(new Error('it is not a directory'), { code: 'ENOTDIR' })
+  return fd
 }
 
 function makeOne(path: string | Buffer, owner: Owner | undefined): boolean {

@@ -1,6 +1,7 @@
 /** Writes the output of a command without a pty to stdout and stderr. Output is filtered where one of them is a terminal. */
-import { fstatSync, writeSync } from 'node:fs'
-import { errnoOf, PenError } from '../base/error.ts'
+import { fstatSync } from 'node:fs'
+import { errnoOf, errnoText, PenError } from '../base/error.ts'
+import { writeAll } from '../base/write-all.ts'
 import type { Stream } from '../protocol/exec-messages.ts'
 import { TerminalFilter } from './filter.ts'
 import { writerTo } from './nonblocking-writer.ts'
@@ -51,7 +52,7 @@ export class Outputs {
 
 const notWritten = (cause: unknown): PenError =>
   new PenError('STATE', {
-    what: `cannot write the output of the command (${errnoOf(cause) ?? 'unknown error'})`,
+    what: `cannot write the output of the command (${errnoText(cause)})`,
     hint: 'check where its output goes, for example for a full disk, and run it again',
     cause,
   })
@@ -79,7 +80,7 @@ function endOf(fd: number): End {
   if (!mayBlock(fd))
     return {
       write: bytes => {
-        for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
+        writeAll(fd, bytes)
         return undefined
       },
     }

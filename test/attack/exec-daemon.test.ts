@@ -63,7 +63,7 @@ beforeAll(async () => {
     ...SETUP,
     user: USER,
     userDirectories: [home],
-    seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: 'any' }),
+    seccomp: seccompFilter({ exec: 'any' }),
     emptyBounding: true,
   }
   daemon = startDaemon(setup, [...CONTAINER, BINARY])

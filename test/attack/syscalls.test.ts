@@ -50,7 +50,7 @@ function inBwrap(
   mounts: readonly string[] = [],
 ) {
   const file = join(dirname(program), `filter-${process.pid}`)
-  if (filter !== undefined) writeFileSync(file, seccompFilter(filterFor, filter))
+  if (filter !== undefined) writeFileSync(file, seccompFilter(filter, filterFor))
   const fd = openSync(filter === undefined ? '/dev/null' : file, 'r')
   try {
     const become =

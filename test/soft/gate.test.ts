@@ -133,6 +133,16 @@ describe('deleting through the gate', () => {
     expect(existsSync(join(allowed.project.workspace, 'd/a'))).toBe(false)
     expect(allowed.of('file-allowed')).toMatchObject([{ access: 'delete', names: 2 }])
   })
+
+  test('recursively fails by the name of the error, and a refusal comes before a look at the path', async () => {
+    using box = await gateBox({ tools: { allow: ['rm'] }, files: { deny: ['secret'] } })
+    await expect(box.gate.delete('absent', { recursive: true })).rejects.toMatchObject({ errno: 'ENOENT' })
+    await expect(box.gate.delete('none/absent', { recursive: true })).rejects.toMatchObject({
+      errno: 'ENOENT',
+    })
+    expect(await reasonOf(box.gate.delete('secret/absent', { recursive: true }))).toBe('denied-by-rule')
+    expect(box.of('file-allowed')).toEqual([])
+  })
 })
 
 describe('programs through the gate', () => {

@@ -89,9 +89,7 @@ function daemonSetup(plan: Plan, mounts: PlanMounts, gvisor: boolean): DaemonSet
     user: plan.user,
     userDirectories: gvisor ? mounts.userDirectories.toReversed() : [SANDBOX_HOME],
     env: plan.env.map(({ name, value }) => ({ name, value })),
-    seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', {
-      exec: plan.listedExec ? 'listed' : 'any',
-    }),
+    seccomp: seccompFilter({ exec: plan.listedExec ? 'listed' : 'any' }),
     emptyBounding: true,
     ...(gvisor && { processes: plan.limits.pids }),
   }

@@ -3,6 +3,7 @@ import { closeSync, writeSync } from 'node:fs'
 import { errnoOf } from '../../base/error.ts'
 import { memoryFile, pipe } from '../../base/kernel/descriptor.ts'
 import type { UndoStack } from '../../base/undo.ts'
+import { writeAll } from '../../base/write-all.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { StartOptions } from '../backend.ts'
 import type { Identity } from '../mounts/id-mapping.ts'
@@ -73,9 +74,8 @@ export class ArgumentPipe {
   }
 
   send(args: readonly string[]): void {
-    const bytes = Buffer.from(`${args.join('\0')}\0`)
     try {
-      for (let done = 0; done < bytes.length; ) done += writeSync(this.#writer, bytes, done)
+      writeAll(this.#writer, `${args.join('\0')}\0`)
     } catch (error) {
       // Bubblewrap has ended. Its exit says why.
       if (errnoOf(error) !== 'EPIPE') throw error

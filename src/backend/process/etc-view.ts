@@ -18,7 +18,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { errnoOf, PenError } from '../../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../../base/error.ts'
 import { dirname } from '../../base/posix-path.ts'
 import { sha256 } from '../../base/sha256.ts'
 import type { Step } from '../../plan/plan.ts'
@@ -57,7 +57,7 @@ export function etcView(
   } catch (error) {
     if (error instanceof PenError) throw error
     throw new PenError('STATE', {
-      what: `pen could not prepare its copy of /etc (${errnoOf(error) ?? 'unknown error'})`,
+      what: `pen could not prepare its copy of /etc (${errnoText(error)})`,
       at: view,
       hint: 'check that your home directory is writable and not full',
       cause: error,

@@ -51,8 +51,6 @@ function capabilities(): Capabilities {
   }
 }
 
-const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
-
 /** What a process sandbox needs of the start options. */
 export type ProcessOptions = Omit<StartOptions, 'rules' | 'container'>
 
@@ -127,7 +125,7 @@ async function configureBwrap(
   undo: UndoStack,
 ): Promise<string> {
   const { prepareArguments, seccompFilter, showInside } = await import('./bwrap-setup.ts')
-  fillMemoryFile(seccompFd, seccompFilter(arch, { exec: plan.listedExec ? 'listed' : 'any' }))
+  fillMemoryFile(seccompFd, seccompFilter({ exec: plan.listedExec ? 'listed' : 'any' }))
   const numbers = new Map([...pinned.keys()].map((path, i) => [path, firstGuestFd - pinned.size + i]))
   const inside = showInside(plan, sandbox, undo)
   args.send(

@@ -11,6 +11,8 @@ const FILTERS: Readonly<Record<SeccompArch, Readonly<Record<FilterOptions['exec'
   arm64: { any: compiledFilter('arm64', 'any'), listed: compiledFilter('arm64', 'listed') },
 }
 
+const HERE: SeccompArch = process.arch === 'arm64' ? 'arm64' : 'x64'
+
 /** The seccomp filter as bytes of `struct sock_filter[]`, for `bwrap --seccomp FD`. */
-export const seccompFilter = (arch: SeccompArch, options: FilterOptions): Uint8Array =>
-  Buffer.from(FILTERS[arch][options.exec], 'base64')
+export const seccompFilter = ({ exec }: FilterOptions, arch = HERE): Uint8Array =>
+  Buffer.from(FILTERS[arch][exec], 'base64')

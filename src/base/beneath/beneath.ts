@@ -5,7 +5,7 @@
 import { accessSync, type BigIntStats, chmodSync, closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
 import { O_PATH } from '../kernel/descriptor.ts'
-import { absent, lookAt } from './look-at.ts'
+import { absent } from './look-at.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants
 
@@ -81,37 +81,60 @@ function setMode(dir: number, mode: number): boolean {
 }
 
 export interface Spot {
-  /** The open directory that contains it; valid only during the call. */
+  /** The open directory that contains it, and it itself (O_PATH). Both are valid only during the call. */
   readonly parent: number
+  readonly fd: number
   readonly name: string
   readonly stats: BigIntStats
-  /** How many components of the path lead to it: fewer than all when a link is in the way. */
+  /** How many components of the path lead to it: fewer than all when it is in the way. */
   readonly depth: number
 }
 
+/** Opens one component, itself when it is a link. Undefined ends the walk. */
+export type OpenStep = (parent: number, name: string) => number | undefined
+
+export const openItself = (path: string | Buffer): number => openSync(path, O_PATH | O_NOFOLLOW)
+
 /**
- * Calls `act` with the last component of the path, or with the first link on the way. It does not call `act` when the
- * path does not exist. Throws `Unseen` when pen may not look.
+ * The walker: one component at a time, each opened by `open` in the directory before it. Calls `act` with the last
+ * component, or with the first on the way that is no directory.
  */
-export function withSpot<T>(
-  root: number,
+export function walk<T>(
+  parent: number,
   names: readonly string[],
+  open: OpenStep,
   act: (spot: Spot) => T,
-  depth = 0,
+  depth = 1,
 ): T | undefined {
-  const name = names[depth]
-  if (name === undefined) return undefined
-  return withAccess(root, ENTER, () => {
-    const stats = lookAt(at(root, name))
-    if (stats === undefined) return undefined
-    if (stats.isSymbolicLink() || depth === names.length - 1)
-      return act({ parent: root, name, stats, depth: depth + 1 })
-    const next = stats.isDirectory() ? openDirectory(at(root, name)) : undefined
-    if (next === undefined) return undefined
+  const name = names[depth - 1]
+  const fd = name === undefined ? undefined : open(parent, name)
+  if (name === undefined || fd === undefined) return undefined
+  try {
+    const stats = fstatSync(fd, { bigint: true })
+    if (depth === names.length || !stats.isDirectory()) return act({ parent, fd, name, stats, depth })
+    return walk(fd, names, open, act, depth + 1)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/**
+ * Unlocks each directory on the way. Calls `act` with the last component of the path, or with the first link on the way.
+ * It does not call `act` when the path does not exist. Throws `Unseen` when pen may not look.
+ */
+export const withSpot = <T>(root: number, names: readonly string[], act: (spot: Spot) => T): T | undefined =>
+  walk(root, names, openUnlocked, spot =>
+    spot.depth === names.length || spot.stats.isSymbolicLink()
+      ? withAccess(spot.parent, ENTER, () => act(spot))
+      : undefined,
+  )
+
+const openUnlocked: OpenStep = (parent, name) =>
+  withAccess(parent, ENTER, () => {
+    const path = at(parent, name)
     try {
-      return withSpot(next, names, act, depth + 1)
-    } finally {
-      closeSync(next)
+      return openItself(path)
+    } catch (error) {
+      return absent(error, path)
     }
   })
-}

@@ -1,12 +1,13 @@
 /**
  * Opens a path below an open directory, while hostile processes may swap every part of it. `openat2` resolves the path
- * beneath the directory and through no link. Where the call is missing, each component is opened by itself, with the
- * same result. The descriptor is of a place beneath the directory, or there is none.
+ * beneath the directory and through no link. Where the call is missing, the walker of beneath.ts does it, with the same
+ * result. The descriptor is of a place beneath the directory, or there is none.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
-import { O_CLOEXEC, O_PATH } from '../kernel/descriptor.ts'
+import { copyOf, O_CLOEXEC, O_PATH } from '../kernel/descriptor.ts'
 import { cString, systemCall } from '../kernel/system-call.ts'
+import { at, itself, openItself, walk } from './beneath.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants
 const NO_XDEV = 0x01
@@ -48,22 +49,20 @@ function openat2(dir: number, path: string, flags: number, resolve: number): num
 
 /** The same for a kernel, or a seccomp filter around pen, that does not have the call. */
 export function walkBeneath(root: number, names: readonly string[], mounts: Mounts = 'same'): number {
-  let at = openSync(`/proc/self/fd/${root}`, O_PATH | O_DIRECTORY)
-  try {
-    const mount = mountOf(at)
-    for (const [i, name] of names.entries()) {
-      if (name === '..') throw failure('EXDEV')
-      const next = openSync(`/proc/self/fd/${at}/${name}`, O_PATH | O_NOFOLLOW)
-      closeSync(at)
-      at = next
-      if (mounts === 'same' && mountOf(at) !== mount) throw failure('EXDEV')
-      if (i < names.length - 1) requireDirectory(at)
-    }
-    return at
-  } catch (error) {
-    closeSync(at)
-    throw error
+  const mount = mountOf(root)
+  const open = (parent: number, name: string): number => {
+    if (name === '..') throw failure('EXDEV')
+    const fd = openItself(at(parent, name))
+    if (mounts === 'any' || mountOf(fd) === mount) return fd
+    closeSync(fd)
+    throw failure('EXDEV')
   }
+  const found = walk(root, names, open, ({ fd, stats, depth }) => {
+    if (depth < names.length) throw failure(stats.isSymbolicLink() ? 'ELOOP' : 'ENOTDIR')
+    return copyOf(fd)
+  })
+  // Without names it is the directory itself.
+  return found ?? openSync(itself(root), O_PATH | O_DIRECTORY)
 }
 
 function requireDirectory(fd: number): void {

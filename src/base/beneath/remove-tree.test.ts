@@ -8,13 +8,16 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { onlyWhen } from '../../../test/skip.ts'
 import { Stopwatch } from '../../../test/stopwatch.ts'
-import { removeTree } from './remove-tree.ts'
+import { errnoOf } from '../error.ts'
+import { removeInSteps, removeTree } from './remove-tree.ts'
 
 const scratch = (): string => mkdtempSync(join(tmpdir(), 'pen-remove-'))
 
@@ -77,5 +80,49 @@ describe('a tree that a sandbox has filled', () => {
     removeTree(join(top, 'link'))
     expect([readdirSync(top), readdirSync(mine)]).toEqual([[], []])
     for (const path of [top, mine]) removeTree(path)
+  })
+})
+
+describe('a tree that is judged name by name', () => {
+  function removeJudged(top: string, refused: string): { readonly asked: string[]; readonly end: string } {
+    const above = openSync(top, 'r')
+    const asked: string[] = []
+    try {
+      const judge = (_: number, path: string) => {
+        asked.push(path)
+        if (path === refused) throw new Error('refused')
+      }
+      for (const _ of removeInSteps(above, 'tree', judge));
+      return { asked, end: 'removed' }
+    } catch (error) {
+      return { asked, end: errnoOf(error) ?? (error as Error).message }
+    } finally {
+      closeSync(above)
+    }
+  }
+
+  test('keeps a refused name at its place, with every directory above it', () => {
+    const top = scratch()
+    mkdirSync(join(top, 'tree/a/b'), { recursive: true })
+    writeFileSync(join(top, 'tree/a/b/mine'), 'mine')
+    expect(removeJudged(top, 'tree/a/b/mine')).toEqual({
+      asked: ['tree', 'tree/a', 'tree/a/b', 'tree/a/b/mine'],
+      end: 'refused',
+    })
+    expect(readFileSync(join(top, 'tree/a/b/mine'), 'utf8')).toBe('mine')
+    expect(removeJudged(top, 'no name')).toMatchObject({ end: 'removed' })
+    expect(readdirSync(top)).toEqual([])
+    removeTree(top)
+  })
+
+  onlyWhen(process.getuid?.() !== 0)('is not unlocked', () => {
+    const top = scratch()
+    mkdirSync(join(top, 'tree/shut'), { recursive: true })
+    writeFileSync(join(top, 'tree/shut/file'), '')
+    chmodSync(join(top, 'tree/shut'), 0o555)
+    expect(removeJudged(top, 'no name').end).toBe('EACCES')
+    expect(statSync(join(top, 'tree/shut')).mode & 0o777).toBe(0o555)
+    expect(readdirSync(join(top, 'tree/shut'))).toEqual(['file'])
+    removeTree(top)
   })
 })

@@ -6,7 +6,7 @@
 import { closeSync, constants, openSync, renameSync, rmdirSync, rmSync, unlinkSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
 import { basename, dirname } from '../posix-path.ts'
-import { at, openForRemoval } from './beneath.ts'
+import { at, openDirectory, openForRemoval } from './beneath.ts'
 import { directoryEntries } from './directory-entries.ts'
 
 type Name = string | Buffer
@@ -26,17 +26,30 @@ export function removeTree(path: string): void {
   }
 }
 
-/** Removes one name per step. The caller closes `above`. */
-export function* removeInSteps(above: number, name: Name): Generator<void, void, void> {
+/** Called before each name is removed, with its directory and its path below the first one. Throws to keep it. */
+export type Judge = (directory: number, path: string) => void
+
+/**
+ * Removes one name per step. The caller closes `above`. With a judge, directories are emptied where they are and locked
+ * ones stay locked, so that everything a refusal keeps is as it was. Each level then needs two descriptors.
+ */
+export function* removeInSteps(
+  above: number,
+  name: Name,
+  judge?: Judge,
+  path = name.toString(),
+): Generator<void, void, void> {
+  judge?.(above, path)
   if (unlinked(above, name)) return
-  const top = opened(above, name)
+  const top = opened(above, name, judge === undefined ? openForRemoval : openDirectory)
   try {
     // The next round empties the directories that this one moved up.
     for (let isEmpty = false; !isEmpty; ) {
       isEmpty = true
       for (const { name: inner } of directoryEntries(top)) {
         isEmpty = false
-        if (!unlinked(top, inner)) yield* removeShallow(top, inner)
+        if (judge !== undefined) yield* removeInSteps(top, inner, judge, `${path}/${inner}`)
+        else if (!unlinked(top, inner)) yield* removeShallow(top, inner)
         yield
       }
     }
@@ -87,8 +100,8 @@ function unlinked(parent: number, name: Name): boolean {
   }
 }
 
-function opened(parent: number, name: Name): number {
-  const fd = openForRemoval(at(parent, name))
+function opened(parent: number, name: Name, open = openForRemoval): number {
+  const fd = open(at(parent, name))
   if (fd === undefined) throw Object.assign(new Error('a directory was replaced'), { code: 'ENOTDIR' })
   return fd
 }

@@ -12,11 +12,10 @@ import {
   readlinkSync,
   readSync,
   writeFileSync,
-  writeSync,
 } from 'node:fs'
 import { errnoOf } from '../error.ts'
-import { O_PATH } from '../kernel/descriptor.ts'
-import { at, itself, openForRemoval } from './beneath.ts'
+import { writeAll } from '../write-all.ts'
+import { at, itself, openForRemoval, openItself } from './beneath.ts'
 import { directoryEntries } from './directory-entries.ts'
 import { lookAt } from './look-at.ts'
 
@@ -81,7 +80,7 @@ function* copyFile(from: Name, to: Name, budget: Budget): Walk {
       if (n === 0) return true
       budget.bytes -= n
       if (budget.bytes < 0) return false
-      for (let done = 0; done < n; ) done += writeSync(target, chunk, done, n - done)
+      writeAll(target, chunk.subarray(0, n))
       yield
     }
   } catch (error) {
@@ -115,7 +114,7 @@ function* eachChild(
 
 // Opened first: a link that replaces the file is then not followed.
 function chmodOpened(path: Name): void {
-  const fd = openSync(path, O_PATH | O_NOFOLLOW)
+  const fd = openItself(path)
   try {
     if (fstatSync(fd).isFile()) chmodSync(itself(fd), 0o600)
   } finally {

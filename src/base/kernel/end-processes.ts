@@ -19,15 +19,6 @@ export function adoptOrphans(): void {
     throw new PenError('BACKEND', { what: 'the kernel does not let pen adopt orphan processes' })
 }
 
-const WNOHANG = 1
-
-/** Reaps adopted children that have ended. The runtime reaps only its own child. */
-export function reapOrphans(own: number): void {
-  if (!canFindAll()) return
-  for (const { pid, depth } of listTree(process.pid))
-    if (depth === 1 && pid !== own && statFields(pid)?.[0] === 'Z') tryCall('wait4', pid, null, WNOHANG, null)
-}
-
 /** A negative pid is a process group. False when it is gone, or another user's. */
 export function signal(pid: number, name: NodeJS.Signals | number): boolean {
   try {

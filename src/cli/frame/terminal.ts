@@ -1,5 +1,6 @@
-import { errnoOf, PenError } from '../../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../../base/error.ts'
 import { printableJson } from '../../base/printable.ts'
+import { writeAll } from '../../base/write-all.ts'
 import { looksLikeTerminal, type Paint, painted, plain, wantsColour } from '../render/colour.ts'
 
 /** The output of verbs. Text is printed unchanged: callers pass untrusted text through `printable()` first. */
@@ -49,7 +50,7 @@ export function writeOut(data: string | Uint8Array): void {
     const errno = errnoOf(error)
     if (errno === 'EPIPE') throw new OutputClosed('stdout is closed')
     throw new PenError('STATE', {
-      what: `could not write to stdout (${errno ?? 'unknown error'})`,
+      what: `could not write to stdout (${errnoText(error)})`,
       hint: 'check that the disk is not full',
       cause: error,
     })
@@ -61,20 +62,5 @@ function writeNote(text: string): void {
     writeAll(2, text)
   } catch {
     // Stderr is closed. The exit code still reports the result.
-  }
-}
-
-/** Loads `node:fs` on first use, because the exec daemon and the supervisor start without it. */
-export function writeAll(fd: number, data: string | Uint8Array): void {
-  const { writeSync } = process.getBuiltinModule('node:fs')
-  const bytes = typeof data === 'string' ? Buffer.from(data) : data
-  for (let done = 0; done < bytes.length; ) {
-    try {
-      done += writeSync(fd, bytes, done)
-    } catch (error) {
-      if (errnoOf(error) !== 'EAGAIN') throw error
-      // Another process made the shared descriptor non-blocking, and its reader is slow.
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
-    }
   }
 }

@@ -1,6 +1,6 @@
 /** Full-screen mode of the user's terminal. Restores the terminal on every exit. */
+import { writeAll } from '../../base/write-all.ts'
 import { makeRaw, windowSize } from '../../terminal/host-terminal.ts'
-import { writeAll } from '../frame/terminal.ts'
 import type { Answer } from './answer.ts'
 
 export type Key = 'up' | 'down' | 'quit' | Answer

@@ -1,5 +1,5 @@
 import { type BigIntStats, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs'
-import { errnoOf, PenError } from '../../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
 
@@ -26,7 +26,7 @@ export function readSystemFile(path: string, writable: readonly string[]): strin
     if (isAbsent(error)) return undefined
     if (error instanceof PenError) throw error
     throw new PenError('GROUP', {
-      what: `${path} could not be read (${errnoOf(error) ?? 'unknown error'})`,
+      what: `${path} could not be read (${errnoText(error)})`,
       at: path,
       hint: 'make it readable for you, or allow the hosts with pen allow',
       cause: error,

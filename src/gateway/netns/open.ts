@@ -1,5 +1,5 @@
 /** Opens the sockets of a door: in this process with root, else by a child process that passes its descriptors back. */
-import { errnoOf, PenError } from '../../base/error.ts'
+import { errnoText, PenError } from '../../base/error.ts'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { close } from '../../base/kernel/descriptor.ts'
 import { type Delivery, descriptorPair, receiveDescriptors } from '../../base/kernel/pass-descriptors.ts'
@@ -115,7 +115,7 @@ export async function startHere(argv: readonly string[], channel: number): Retur
   try {
     child = spawn(argv, channel)
   } catch (error) {
-    throw failure(-1, `cannot start ${argv[0]}: ${errnoOf(error) ?? 'unknown error'}`)
+    throw failure(-1, `cannot start ${argv[0]}: ${errnoText(error)}`)
   }
   const stderr = new Response(child.stderr).text()
   const timer = setTimeout(() => child.kill('SIGKILL'), TIME_LIMIT_MS)

@@ -17,9 +17,11 @@ import {
   unlinkSync,
 } from 'node:fs'
 import { openCanonical } from '../../../base/beneath/open-beneath.ts'
+import { type Judge, removeInSteps } from '../../../base/beneath/remove-tree.ts'
 import { errnoOf } from '../../../base/error.ts'
 import { O_PATH } from '../../../base/kernel/descriptor.ts'
 import type { HostPath } from '../../../policy/files/path.ts'
+import { ActionFailed } from './refused.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 /** macOS: no component of the path may be a link. */
@@ -92,6 +94,19 @@ export class Directory {
 
   removeEmpty(name: string): void {
     rmdirSync(this.#at(name))
+  }
+
+  /** With its contents. `judge` is called before each name goes, with the attributes of its directory. */
+  removeTree(name: string, judge: (path: HostPath, directory: BigIntStats) => void): void {
+    if (!onLinux)
+      throw new ActionFailed('ENOSYS', {
+        what: 'pen deletes a directory with its contents only on Linux',
+        at: `${this.path}/${name}`,
+        hint: 'delete its parts one by one',
+      })
+    const check: Judge = (directory, path) =>
+      judge(`${this.path}/${path}` as HostPath, fstatSync(directory, { bigint: true }))
+    for (const _ of removeInSteps(this.#fd, name, check));
   }
 
   close(): void {

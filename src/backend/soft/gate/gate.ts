@@ -4,16 +4,17 @@
  * are hostile. A program that the policy allows is past the gate, and its own actions are not judged. That is why the
  * sandbox is called soft.
  */
-import { type BigIntStats, closeSync, constants, fchmodSync, fchownSync, fstatSync, writeSync } from 'node:fs'
+import { type BigIntStats, closeSync, constants, fchmodSync, fchownSync, fstatSync } from 'node:fs'
 import { errnoOf } from '../../../base/error.ts'
 import { basename, dirname } from '../../../base/posix-path.ts'
+import { writeAll } from '../../../base/write-all.ts'
 import { type HostPath, isWithin } from '../../../policy/files/path.ts'
 import { Directory, namesOf, type ReadBytes, readUpTo } from './directory.ts'
 import { type Admitted, admit, type ExecOptions, type ExecWorld } from './exec.ts'
 import { type FoundFile, filesBelow, type Scope } from './files-below.ts'
 import { type Access, FileJudge, type JudgeOptions } from './judge-file.ts'
 import { ActionFailed } from './refused.ts'
-import { removeTree } from './remove-tree.ts'
+import { removeTree, requireRm } from './remove-tree.ts'
 
 export { ActionFailed, Refused } from './refused.ts'
 
@@ -88,7 +89,7 @@ export class Gate {
       const temporary = `.pen-${crypto.randomUUID()}`
       const fd = directory.openFile(temporary, O_WRONLY | O_CREAT | O_EXCL, 0o600)
       try {
-        writeAll(fd, typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
+        writeAll(fd, bytes)
         fchmodSync(fd, Number((before?.mode ?? mode) & 0o777n))
         this.#give(fd)
         directory.rename(temporary, name)
@@ -123,15 +124,17 @@ export class Gate {
 
   /** One file, one link or one empty directory. A directory with its contents only when the policy lists `rm`. */
   async delete(text: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<void> {
-    if (recursive) return removeTree(this, this.#options.policy(), text)
     const path = this.judge.findName('delete', text)
-    this.judge.allow('delete', path)
+    if (recursive) requireRm(this.judge, this.#options.policy(), path)
+    else this.judge.allow('delete', path)
     this.#within('delete', path, directory => {
-      const stats = directory.look(basename(path))
+      const name = basename(path)
+      const stats = directory.look(name)
       if (stats === undefined) throw failure('delete', path, 'ENOENT')
+      if (recursive) return removeTree(this, directory, name)
       this.requireOwn('write', path, directory.stats())
-      if (stats.isDirectory()) directory.removeEmpty(basename(path))
-      else directory.unlink(basename(path))
+      if (stats.isDirectory()) directory.removeEmpty(name)
+      else directory.unlink(name)
     })
   }
 
@@ -195,10 +198,6 @@ export class Gate {
     const { runAs } = this.#options
     if (runAs !== 'self') fchownSync(fd, runAs.uid, runAs.gid)
   }
-}
-
-function writeAll(fd: number, bytes: Uint8Array): void {
-  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
 }
 
 const kindOf = (stats: BigIntStats): Listed['kind'] =>

@@ -2,20 +2,20 @@
  * Removes a directory with its contents. Only when the policy lists `rm`, which would do the same. All or nothing as
  * far as pen can know: one name that may not be deleted keeps everything.
  */
+import type { BigIntStats } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
-import { basename, dirname } from '../../../base/posix-path.ts'
 import { decideTool } from '../../../policy/decide-tool.ts'
 import type { HostPath } from '../../../policy/files/path.ts'
 import type { Policy } from '../../../policy/policy.ts'
-import { Directory } from './directory.ts'
+import type { Directory } from './directory.ts'
 import type { Gate } from './gate.ts'
+import type { FileJudge } from './judge-file.ts'
 
 const MAX_NAMES = 100_000
 const RM = { name: 'rm', shell: false }
 
-export function removeTree(gate: Gate, policy: Policy, text: string): void {
-  const { judge } = gate
-  const path = judge.findName('delete', text)
+/** Throws when the policy refuses, before any file is looked at. */
+export function requireRm(judge: FileJudge, policy: Policy, path: HostPath): void {
   const tool = decideTool(policy, RM, 'agent')
   if (!tool.ok)
     throw judge.refuse('delete', path, {
@@ -23,20 +23,20 @@ export function removeTree(gate: Gate, policy: Policy, text: string): void {
       why: 'deleting a directory with its contents is off unless tools.allow lists rm',
       fix: tool.fix,
     })
-  const parent = Directory.open(dirname(path) as HostPath)
-  try {
-    const names = survey(gate, parent, basename(path), { left: MAX_NAMES })
-    judge.allow('delete', path, names)
-    take(gate, parent, basename(path))
-  } finally {
-    parent.close()
-  }
+  requireVerdict(judge, path)
+}
+
+export function removeTree(gate: Gate, parent: Directory, name: string): void {
+  const names = survey(gate, parent, name, { left: MAX_NAMES })
+  gate.judge.allow('delete', `${parent.path}/${name}` as HostPath, names)
+  // Judged again: a name may be new.
+  parent.removeTree(name, (path, stats) => mustGo(gate, path, stats))
 }
 
 /** Counts the names. Throws at the first that may not be deleted. */
 function survey(gate: Gate, parent: Directory, name: string, budget: { left: number }): number {
   const path = `${parent.path}/${name}` as HostPath
-  mustGo(gate, parent, path)
+  mustGo(gate, path, parent.stats())
   if (budget.left-- <= 0)
     throw new PenError('LIMIT', {
       what: `more than ${MAX_NAMES} names are in it`,
@@ -52,27 +52,12 @@ function survey(gate: Gate, parent: Directory, name: string, budget: { left: num
   }
 }
 
-/**
- * Judges each name again, because it may be new, and follows no link. A refusal leaves the rest in place. `removeTree`
- * of base/ cannot do that, because it moves directories before it empties them.
- */
-function take(gate: Gate, parent: Directory, name: string): void {
-  mustGo(gate, parent, `${parent.path}/${name}` as HostPath)
-  if (parent.look(name)?.isDirectory() !== true) {
-    parent.unlink(name)
-    return
-  }
-  const directory = parent.enter(name)
-  try {
-    for (const inner of directory.names()) take(gate, directory, inner)
-  } finally {
-    directory.close()
-  }
-  parent.removeEmpty(name)
+function mustGo(gate: Gate, path: HostPath, parent: BigIntStats): void {
+  requireVerdict(gate.judge, path)
+  gate.requireOwn('write', path, parent)
 }
 
-function mustGo(gate: Gate, parent: Directory, path: HostPath): void {
-  const verdict = gate.judge.verdict('delete', path)
-  if (!verdict.ok) throw gate.judge.refuse('delete', path, verdict)
-  gate.requireOwn('write', path, parent.stats())
+function requireVerdict(judge: FileJudge, path: HostPath): void {
+  const verdict = judge.verdict('delete', path)
+  if (!verdict.ok) throw judge.refuse('delete', path, verdict)
 }

@@ -6,7 +6,8 @@
 import { writeSync } from 'node:fs'
 import { EXIT, type ExitCode } from '../../../base/error.ts'
 import { findTool } from '../../../base/find-tool.ts'
-import { adoptOrphans, endBelow, reapOrphans, signal } from '../../../base/kernel/end-processes.ts'
+import { adoptOrphans, endBelow, signal } from '../../../base/kernel/end-processes.ts'
+import { reapOrphans } from '../../../base/kernel/reap-orphans.ts'
 import { startProgram } from '../../../base/start-program.ts'
 import { linesOf, parseOrder, type SuperviseOrder, type SuperviseReport } from './order.ts'
 import { setLimits, setNoNewPrivileges } from './own-process.ts'
@@ -16,8 +17,6 @@ const REPORTS = 4
 /** Cgroups to join: open files, here and in the command until it starts. */
 const FIRST_JOIN = 5
 const FIRST_CHILD = 3
-
-const REAP_MS = 500
 
 /** pen sends one line. The end of the pipe means that pen has died, or wants to end the command. */
 export async function supervise(): Promise<ExitCode> {
@@ -32,11 +31,10 @@ export async function supervise(): Promise<ExitCode> {
   const child = start(order)
   if (child === undefined) return EXIT.pen
   report({ kind: 'started', pid: child.pid })
-  const reaping = setInterval(() => reapOrphans(child.pid), REAP_MS)
+  reapOrphans(pid => pid === child.pid)
   const gone = orders.next().then(() => 'gone' as const)
   await Promise.race([child.exited, gone])
   const survivors = await endAll(child.pid)
-  clearInterval(reaping)
   report({
     kind: 'ended',
     code: child.exitCode,

@@ -1,7 +1,8 @@
-import { closeSync, fchmodSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
-import { EXIT, errnoOf, PenError } from '../../../base/error.ts'
+import { closeSync, fchmodSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { EXIT, errnoText, PenError } from '../../../base/error.ts'
 import { basename, join, resolve } from '../../../base/posix-path.ts'
 import { printable } from '../../../base/printable.ts'
+import { writeAll } from '../../../base/write-all.ts'
 import { hostPath, withBroker } from '../../frame/broker-connection.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -28,9 +29,7 @@ export const verb = defineVerb({
           const file = onTarget(draft, () => openSync(draft, 'wx', 0o644))
           fd = file
           if (facts.executable) fchmodSync(file, 0o755)
-          return piece => {
-            for (let done = 0; done < piece.length; ) done += onTarget(to, () => writeSync(file, piece, done))
-          }
+          return piece => onTarget(to, () => writeAll(file, piece))
         }),
       )
       onTarget(to, () => renameSync(draft, to))
@@ -54,7 +53,7 @@ function onTarget<T>(path: string, act: () => T): T {
     return act()
   } catch (error) {
     throw new PenError('STATE', {
-      what: `could not write the copy (${errnoOf(error) ?? 'unknown error'})`,
+      what: `could not write the copy (${errnoText(error)})`,
       at: path,
       hint: 'choose a target that the sandbox can write, with enough free space',
       cause: error,

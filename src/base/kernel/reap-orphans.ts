@@ -1,9 +1,9 @@
 /**
- * The first process of a container adopts all orphans, and must reap them. Children of the runtime are left to the
- * runtime, which waits for them itself.
+ * The first process of a container, and a subreaper, adopt all orphans and must reap them. Children of the runtime are
+ * left to the runtime, which waits for them itself.
  */
 import { closeSync } from 'node:fs'
-import { tryCall } from '../base/kernel/system-call.ts'
+import { tryCall } from './system-call.ts'
 
 const P_ALL = 0
 const WNOHANG = 1
@@ -16,6 +16,8 @@ const LOOK_MS = 1000
 
 /** Until this process exits. `isOwn` is true for children that the runtime waits for. */
 export function reapOrphans(isOwn: (pid: number) => boolean): void {
+  // Elsewhere no process adopts orphans.
+  if (process.platform !== 'linux') return
   let again: ReturnType<typeof setTimeout> | undefined
   const reap = (): void => {
     clearTimeout(again)
