@@ -14,11 +14,17 @@ import { atMost } from './stream/connection-limits.ts'
 const MOST_CONNECTIONS = 2048
 export async function openProxyDoor(): Promise<Door> {
   const fd = boundToLoopback(AF.inet, 0)
+  const proxy = {
+    address: '127.0.0.1',
+    port: portOf(fd),
+    secret: randomBytes(24).toString('hex'),
+  } as const
   let stop = (): void => close(fd)
   return {
     recordsRefusals: true,
     ipv6: false,
-    proxy: { address: '127.0.0.1', port: portOf(fd), secret: randomBytes(24).toString('hex') },
+    proxy,
+    variables: proxyVariables(proxy),
     wrap: [],
     within: start => start(),
     enter: argv => [...argv],
@@ -36,7 +42,7 @@ export async function openProxyDoor(): Promise<Door> {
 }
 
 /** All proxy variables that programs read. There is no NO_PROXY: services of the host need a rule too. */
-export function proxyVariables({ address, port, secret }: Door['proxy']) {
+function proxyVariables({ address, port, secret }: Door['proxy']): NonNullable<Door['variables']> {
   const value = `http://${PROXY_USER}:${secret}@${address}:${port}`
   return [
     'PEN_PROXY',
@@ -46,5 +52,5 @@ export function proxyVariables({ address, port, secret }: Door['proxy']) {
     'http_proxy',
     'https_proxy',
     'all_proxy',
-  ].map(name => ({ name, value, secret: true }))
+  ].map(name => ({ name, value, secret: true as const }))
 }

@@ -7,6 +7,7 @@
  * descendants, and kills them before it exits.
  */
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { adoptOrphans, endBelow } from '../base/kernel/end-processes.ts'
 import { encodeReport, type Order, OrderReader } from '../protocol/exec-messages.ts'
 import type { DaemonSetup } from '../protocol/exec-order.ts'
 import { protocolError } from '../protocol/frame.ts'
@@ -26,15 +27,15 @@ export async function runExecDaemon(words: readonly string[]): Promise<ExitCode>
   if (process.env['AGENT_IN_SANDBOX'] !== '1' || where === undefined || more.length > 0)
     throw new PenError('USAGE', { what: `${DAEMON_MODE} is not a verb: pen starts it by itself` })
   // Orphans become children of the namespace's first process, or else of this process.
-  const init = how === 'bare' ? process.pid : 1
-  const bare = how === 'bare' ? await import('../base/kernel/end-processes.ts') : undefined
-  bare?.adoptOrphans()
+  const isBare = how === 'bare'
+  const init = isBare ? process.pid : 1
+  if (isBare) adoptOrphans()
   if (shown !== undefined) (await import('./show-namespaces.ts')).showNamespaces(shown)
   return await new Promise((resolve, reject) => {
     const place = how === 'unix' ? { unix: where } : { fd: Number(where) }
     const disconnected = (): void => {
-      if (bare === undefined) resolve(EXIT.ok)
-      else void bare.endBelow(process.pid).finally(() => resolve(EXIT.ok))
+      if (isBare) void endBelow(process.pid).finally(() => resolve(EXIT.ok))
+      else resolve(EXIT.ok)
     }
     let daemon: ExecDaemon | undefined
     const options = {

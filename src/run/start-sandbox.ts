@@ -64,7 +64,7 @@ export async function startSandbox(
   // The exec daemon opens a terminal for each command.
   const pty = execDaemon ? undefined : openTerminal(undo)
   const setup: Setup = { prepared, options, run, bounds, door, pty, execDaemon, repository }
-  const shown = await withProxy(plan, await door.opened())
+  const shown = withProxy(plan, await door.opened())
   const started = await startBackend(pty?.interactive ? onTerminal(shown) : shown, setup)
   return { ...setup, ...started }
 }
@@ -151,17 +151,12 @@ function openTerminal(undo: UndoStack): Pty | undefined {
 }
 
 /** Variables for programs that need a proxy. Other programs need no setting, except where the proxy is the only way out. */
-async function withProxy(plan: Plan, door: Door | undefined): Promise<Plan> {
-  if (door?.proxy.secret !== undefined) {
-    const { proxyVariables } = await import('../gateway/proxy-door.ts')
-    return { ...plan, env: [...plan.env, ...proxyVariables(door.proxy)] }
-  }
-  if (plan.network.kind !== 'gateway') return plan
-  return {
-    ...plan,
-    env: [...plan.env, { name: 'PEN_PROXY', value: `http://127.0.0.1:${PROXY_PORT}`, secret: false }],
-  }
+function withProxy(plan: Plan, door: Door | undefined): Plan {
+  const variables = door?.variables ?? (plan.network.kind === 'gateway' ? [PEN_PROXY] : [])
+  return { ...plan, env: [...plan.env, ...variables] }
 }
+
+const PEN_PROXY = { name: 'PEN_PROXY', value: `http://127.0.0.1:${PROXY_PORT}`, secret: false }
 
 /** The command leads a session on its own terminal, so that job control, Ctrl-C and Ctrl-Z work as usual. */
 function onTerminal(plan: Plan): Plan {

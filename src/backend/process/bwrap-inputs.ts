@@ -9,16 +9,10 @@ import type { StartOptions } from '../backend.ts'
 import type { Identity } from '../mounts/id-mapping.ts'
 import type { ProcessDaemon } from './exec-daemon.ts'
 import { firstExtraFd } from './guard.ts'
-import type { Listed } from './listed.ts'
+import { type Listed, startListed } from './listed.ts'
 import { pinnedDescriptors } from './pinned.ts'
 import { Staging } from './staging.ts'
 import { type Crossing, crossStdio } from './stdio.ts'
-
-/** Modules that only some sandboxes need. */
-export interface GuestModules {
-  readonly listed: typeof import('./listed.ts') | undefined
-  readonly daemon: typeof import('./exec-daemon.ts') | undefined
-}
 
 export interface BwrapInputs {
   /** The user that root becomes. Undefined when pen is not root. */
@@ -40,7 +34,7 @@ export interface BwrapInputs {
 export function openInputs(
   plan: Plan,
   { stdio, placement }: Pick<StartOptions, 'stdio' | 'placement'>,
-  modules: GuestModules,
+  daemon: ProcessDaemon | undefined,
   undo: UndoStack,
 ): BwrapInputs {
   const identity = plan.runAs === 'self' ? undefined : plan.runAs
@@ -48,12 +42,11 @@ export function openInputs(
   const args = new ArgumentPipe(undo)
   const seccompFd = openMemoryFile(undo)
   const pinned = staging === undefined ? pinnedDescriptors(plan, undo) : new Map<string, number>()
-  const daemon = modules.daemon?.startExecDaemon(plan, undo)
   const crossing = crossStdio(daemon?.stdio ?? stdio, identity)
   undo.push('stdio', () => crossing.closeCopies())
   const listed =
-    daemon === undefined
-      ? modules.listed?.startListed(plan, bytes => filledMemoryFile(bytes, undo), undo)
+    daemon === undefined && plan.listedExec
+      ? startListed(plan, bytes => filledMemoryFile(bytes, undo), undo)
       : undefined
   const firstGuestFd = firstExtraFd(placement.joinFds.length) + pinned.size
   return { identity, staging, args, seccompFd, pinned, crossing, daemon, listed, firstGuestFd }

@@ -12,7 +12,7 @@ import type { Plan, Step } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { LISTED_MODE, type ListedOrder, READY } from '../../protocol/listed-order.ts'
 import { ANY_FILE } from '../mounts/file-identity.ts'
-import { NamespaceMounts } from '../mounts/live-mounts.ts'
+import type { NamespaceMounts } from '../mounts/live-mounts.ts'
 import { mountPointsOf } from '../mounts/mount-points.ts'
 
 export interface Listed {
@@ -50,8 +50,11 @@ export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number
 }
 
 /** Runs before the sandbox's command or exec daemon starts. */
-export async function makeNoexec(steps: readonly Step[], initPid: number): Promise<void> {
-  const mounts = new NamespaceMounts(() => initPid)
+export async function makeNoexec(
+  steps: readonly Step[],
+  mounts: NamespaceMounts,
+  initPid: number,
+): Promise<void> {
   try {
     if (!(await untilReady(mounts, initPid))) return
     // Every mount of the sandbox except its root, which is read-only and holds only directories and links.
@@ -67,8 +70,9 @@ export async function makeNoexec(steps: readonly Step[], initPid: number): Promi
       what: `${places[failed]} could not be made noexec (${why}), which tools.exec "listed" needs`,
       hint: 'set tools.exec to "any", or report this with `pen version --json`',
     })
-  } finally {
+  } catch (error) {
     mounts.close()
+    throw error
   }
 }
 

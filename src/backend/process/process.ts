@@ -11,11 +11,12 @@ import type { Capabilities } from '../../plan/gaps.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../backend.ts'
 import { prepareMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
-import { type BwrapInputs, fillMemoryFile, type GuestModules, openInputs } from './bwrap-inputs.ts'
+import { type BwrapInputs, fillMemoryFile, openInputs } from './bwrap-inputs.ts'
 import { avoidOwnProcessor } from './cpu-placement.ts'
 import { blockFd, FD, type Guard, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
 import { withInsidePath } from './inside-path.ts'
+import { makeNoexec } from './listed.ts'
 import { BwrapStatus } from './status.ts'
 import type { Crossing } from './stdio.ts'
 
@@ -56,24 +57,25 @@ export type ProcessOptions = Omit<StartOptions, 'rules' | 'container'>
 
 export async function start(planned: Plan, options: ProcessOptions): Promise<Running> {
   const programs = { bwrap: requireTool('bwrap', 'bubblewrap'), shell: requireTool('sh', 'a POSIX shell') }
-  const modules: GuestModules = {
-    listed: planned.listedExec ? await import('./listed.ts') : undefined,
-    daemon: options.execDaemon ? await import('./exec-daemon.ts') : undefined,
-  }
   const undo = new UndoStack()
   let kill = (): void => undefined
   try {
     const plan = withInsidePath(planned)
-    const inputs = openInputs(plan, options, modules, undo)
+    const daemon = options.execDaemon ? await import('./exec-daemon.ts') : undefined
+    const inputs = openInputs(plan, options, daemon?.startExecDaemon(plan, undo), undo)
     const { guard, useAllProcessors } = launchGuard(programs, plan, options, inputs, undo)
     kill = () => signal(-guard.pid, 'SIGKILL')
     const inside = await configureBwrap(plan, options, inputs, undo)
     const status = new BwrapStatus(guard.statusFd, useAllProcessors)
     kill = () => killAll(guard.pid, status)
-    await makeNoexec(plan, modules, inputs, status)
     // Loaded while bubblewrap works.
     const { NamespaceMounts } = await import('../mounts/live-mounts.ts')
     const mounts = new NamespaceMounts(() => status.initPid())
+    const init = plan.listedExec ? status.initPid() : undefined
+    if (init !== undefined) {
+      await makeNoexec(plan.steps, mounts, init)
+      inputs.listed?.release()
+    }
     return { ...running(guard, status, inputs.crossing, undo, mounts), ...inputs.daemon?.commands, inside }
   } catch (error) {
     // Kill the guard before its pipes close. An empty argument list would make bubblewrap print an error.
@@ -140,19 +142,6 @@ async function configureBwrap(
     }),
   )
   return inside.dir
-}
-
-/** When only listed programs run: makes mounts noexec, and then lets the guest program continue. */
-async function makeNoexec(
-  plan: Plan,
-  modules: GuestModules,
-  { listed }: BwrapInputs,
-  status: BwrapStatus,
-): Promise<void> {
-  const init = modules.listed === undefined ? undefined : status.initPid()
-  if (init === undefined) return
-  await modules.listed?.makeNoexec(plan.steps, init)
-  listed?.release()
 }
 
 /** The group has bubblewrap and the watcher. The init dies with its parent, and every process inside with the init. */

@@ -51,6 +51,8 @@ export interface Door {
   readonly ipv6: boolean
   /** The proxy of `PEN_PROXY`. Reachable only from inside the namespace. */
   readonly proxy: { readonly address: '127.0.0.1'; readonly port: number; readonly secret?: string }
+  /** Variables that programs need, where the proxy is the only way out. */
+  readonly variables?: readonly { readonly name: string; readonly value: string; readonly secret: true }[]
   /**
    * Starts a sandbox in the namespace, with or without root: `within(() => spawn([...wrap, engine, …]))`. The engine must
    * create its own user namespace and no network namespace, so that the sandbox has no capabilities over this one. With
@@ -74,9 +76,9 @@ export interface Door {
 export async function openDoor(options: DoorOptions): Promise<Door> {
   const location = options.location ?? { kind: 'new' }
   const opening = openDoorSockets(location, options.ports)
-  // Loads node:dgram while the other process runs.
-  const [sockets] = await Promise.all([opening, import('node:dgram')])
-  return new OpenDoor(sockets, location.kind === 'by-helper' ? location.helper : undefined)
+  // Loads it while the other process runs.
+  process.getBuiltinModule('node:dgram')
+  return new OpenDoor(await opening, location.kind === 'by-helper' ? location.helper : undefined)
 }
 
 class OpenDoor implements Door {
@@ -135,7 +137,7 @@ class OpenDoor implements Door {
   }
 
   async #receive(queries: DoorHandlers['queries']): Promise<void> {
-    const { createSocket } = await import('node:dgram')
+    const { createSocket } = process.getBuiltinModule('node:dgram')
     const types = { 'dns-datagram4': 'udp4', 'dns-datagram6': 'udp6' } as const
     const bound = Object.entries(types).flatMap(([role, type]) =>
       this.#take(role as keyof typeof types).map(fd => {

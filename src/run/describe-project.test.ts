@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { RUN_LATER } from '../policy/files/protected-places.ts'
-import { changedSince, describeRunLater } from './run-later.ts'
+import { changedSince, describeRunLater } from './describe-project.ts'
 
 test('changed files are reported and unchanged ones are not, whatever their dates say', async () => {
   const ws = mkdtempSync(join(tmpdir(), 'pen-later-'))
