@@ -81,8 +81,8 @@ describe('a plan', () => {
   })
 
   test('carries gaps, and what is weaker', () => {
-    const found = plan({ files: { deny: ['**/x'] } })
-    expect(found.gaps.map(gap => gap.name)).toEqual(['deny-any-depth'])
+    const found = plan({ network: { mode: 'bridge' } })
+    expect(found.gaps.map(gap => gap.name)).toEqual(['no-bridge'])
     expect(found.weaker.map(weaker => weaker.name)).toEqual(['limit-wall', 'limit-disk', 'limit-output'])
   })
 

@@ -65,8 +65,6 @@ export function findGaps(
   if (policy.sshAgent.length > 0) gap('no-ssh-agent', 'keys of your SSH agent are not passed to the sandbox')
   for (const [limit, hold] of Object.entries(caps.limits))
     if (hold === 'none') gap(`no-limit-${limit}`, `limits.${limit} cannot be enforced on this machine`)
-  if (policy.files.deny.some(({ rule }) => rule.kind === 'glob' && rule.glob.anyDepth))
-    gap('deny-any-depth', 'a "**/" denial is enforced at the workspace root only')
   if (foldsNames && policy.files.deny.length + policy.files.protect.length > 0)
     gap(
       'names-folded',

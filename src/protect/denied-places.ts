@@ -1,7 +1,9 @@
 /**
  * What the deny rules of a policy cover at this moment, and which directories decide that. As at the start, only directories
- * that a rule names are listed. The sandbox may create and rename these files at any time, so this code only looks.
+ * that a rule names are listed; for `**` + `/` globs see tree-watch.ts. The sandbox may create and rename these files at any
+ * time, so this code only looks.
  */
+import type { BigIntStats } from 'node:fs'
 import { lookAt, Unseen } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'
@@ -10,7 +12,9 @@ import { locate } from '../config/locate.ts'
 import { isPattern, nameMatches } from '../policy/files/glob.ts'
 import { isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
+import { AnyDepth } from '../survey/any-depth.ts'
 import { isNonUtf8, matchingNames } from '../survey/expand.ts'
+import { TOO_MANY, TreeWatch } from './tree-watch.ts'
 
 /** One deny rule, as the components of its path. */
 interface Trail {
@@ -30,6 +34,9 @@ const MAX_DIRECTORIES = 10_000
 /** How many are named in messages. */
 const MAX_TOLD = 20
 
+/** A denied place, one that needs a survey, or irrelevant. */
+export type Judged = { readonly place: string } | 'survey' | 'nothing'
+
 export class DeniedPlaces {
   readonly #roots: readonly string[]
   readonly #trails: readonly Trail[]
@@ -38,18 +45,24 @@ export class DeniedPlaces {
   #places = new Set<string>()
   #uncovered = new Map<string, string>()
   #overflows: boolean = false
+  readonly #anyDepth: AnyDepth | undefined
+  #tree: TreeWatch | undefined
   /** Targets of links that do not exist yet. */
   #dangling = new Set<string>()
 
-  /** `roots` are the host's directories that the sandbox sees, each at its own path. */
-  constructor(policy: Policy, roots: readonly string[], list = matchingNames) {
+  /**
+   * `roots` are the host's directories that the sandbox sees, each at its own path. `git` is the host's git directory, in
+   * place of which the sandbox has its own.
+   */
+  constructor(policy: Policy, roots: readonly string[], list = matchingNames, git?: string) {
     this.#roots = roots
     this.#list = list
-    this.#trails = policy.files.deny.flatMap(({ rule }): Trail[] =>
-      rule.kind === 'glob'
-        ? [{ root: policy.workspace, names: rule.glob.components, directoryOnly: rule.glob.directoryOnly }]
-        : this.#trailTo(rule.path),
-    )
+    this.#anyDepth = AnyDepth.of(policy, git)
+    this.#trails = policy.files.deny.flatMap(({ rule }): Trail[] => {
+      if (rule.kind === 'path') return this.#trailTo(rule.path)
+      const { anyDepth, components: names, directoryOnly } = rule.glob
+      return anyDepth ? [] : [{ root: policy.workspace, names, directoryOnly }]
+    })
   }
 
   /** Directories whose entries decide; as of the last survey. */
@@ -62,17 +75,36 @@ export class DeniedPlaces {
    * A directory that is locked for pen is locked for the sandbox too, which is the same user: the next survey looks again.
    */
   get uncovered(): ReadonlyMap<string, string> {
-    return this.#uncovered
+    return new Map([...this.#uncovered, ...(this.#tree?.uncovered ?? [])])
   }
 
-  /** True when there is more than can be watched. */
-  get overflows(): boolean {
-    return this.#overflows
+  /** Why the rules can no longer be enforced: there is more than can be watched. */
+  get overflows(): string | undefined {
+    return this.#overflows ? TOO_MANY : undefined
+  }
+
+  /** Changes when a survey is due because of a `**` + `/` glob. */
+  get version(): number {
+    return this.#tree?.version ?? 0
   }
 
   /** The directories, as far as they are known without listing one: quick, however large they are. */
   begin(): void {
     for (const trail of this.#trails) this.#descend(trail, trail.root, 0, () => [])
+  }
+
+  /** Watches the whole tree for `**` + `/` globs. `found` gets what `judge` would answer. */
+  watchTree(found: (judged: Judged) => void, overflowed: (why: string) => void): void {
+    if (this.#anyDepth === undefined) return
+    this.#tree = new TreeWatch(this.#anyDepth, {
+      found: path => found(this.#judgeFound(path)),
+      overflowed,
+    })
+    this.#tree.start()
+  }
+
+  async close(): Promise<void> {
+    await this.#tree?.close()
   }
 
   /** Everything that exists and is denied. */
@@ -83,6 +115,7 @@ export class DeniedPlaces {
     this.#overflows = false
     this.#dangling = new Set()
     for (const trail of this.#trails) this.#descend(trail, trail.root, 0, this.#list)
+    for (const [path, directoryOnly] of this.#tree?.found ?? []) this.#surveyFound(path, directoryOnly)
     // Last, so that a sandbox that makes many cannot push out other places. They count towards the limit.
     for (const path of this.#dangling)
       for (const trail of this.#trailTo(path)) {
@@ -93,7 +126,7 @@ export class DeniedPlaces {
   }
 
   /** Classifies a new name: a denied place, one that needs a survey, or irrelevant. */
-  judge(dir: string, name: string): { readonly place: string } | 'survey' | 'nothing' {
+  judge(dir: string, name: string): Judged {
     const steps = (this.#directories.get(dir) ?? []).filter(({ trail, level }) =>
       nameMatches(trail.names[level] ?? '', name, true),
     )
@@ -106,6 +139,18 @@ export class DeniedPlaces {
         nameMatches(trail.names[level] ?? '', name),
     )
     return plain && this.#look(path)?.isFile() ? { place: path } : 'survey'
+  }
+
+  #judgeFound(path: string): Judged {
+    const stats = this.#look(path)
+    if (stats === undefined) return 'nothing'
+    return stats.isFile() && this.#tree?.found.get(path) === false ? { place: path } : 'survey'
+  }
+
+  #surveyFound(path: string, directoryOnly: boolean): void {
+    const stats = this.#look(path)
+    if (stats !== undefined) this.#take({ ...split(path), directoryOnly }, path, stats)
+    else if (!this.#uncovered.has(path)) this.#tree?.forget(path)
   }
 
   #trailTo(path: string): Trail[] {
@@ -132,9 +177,14 @@ export class DeniedPlaces {
       if (stats === undefined) continue
       if (level < trail.names.length - 1) {
         if (stats.isDirectory()) this.#descend(trail, path, level + 1, list)
-      } else if (stats.isSymbolicLink()) this.#throughLink(trail, path)
-      else if (stats.isDirectory() || !trail.directoryOnly) this.#add(path)
+      } else this.#take(trail, path, stats)
     }
+  }
+
+  /** A denied path that exists. */
+  #take(trail: Trail, path: string, stats: BigIntStats): void {
+    if (stats.isSymbolicLink()) this.#throughLink(trail, path)
+    else if (stats.isDirectory() || !trail.directoryOnly) this.#add(path)
   }
 
   /** Nothing can be mounted on a link, and a link alone reveals nothing. Its target is covered. */
@@ -181,4 +231,9 @@ export class DeniedPlaces {
   #report(path: string, why: string): void {
     if (this.#uncovered.size < MAX_TOLD) this.#uncovered.set(path, why)
   }
+}
+
+const split = (path: string): Pick<Trail, 'root' | 'names'> => {
+  const root = dirname(path)
+  return { root, names: [path.slice(root.length + 1)] }
 }

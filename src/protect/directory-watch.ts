@@ -1,5 +1,5 @@
 /**
- * Reports new names in a few directories within a millisecond (inotify). It watches only for new names, so a sandbox that
+ * Reports new names in directories within a millisecond (inotify). It watches only for new names, so a sandbox that
  * writes to its files all day causes no work. The caller also looks periodically, because the kernel may refuse a watch and
  * the queue can overflow.
  */
@@ -9,12 +9,17 @@ import { tryCall } from '../base/kernel/system-call.ts'
 const CLOEXEC_NONBLOCK = 0o2000000 | 0o4000
 /** Created or moved here; the directory itself removed or moved; a directory, not through a link. */
 const MASK = 0x100 | 0x80 | 0x400 | 0x800 | 0x1000000 | 0x2000000
-const OF_ITSELF = 0x400 | 0x800 | 0x4000 | 0x8000
+const MOVED = 0x800
+const REMOVED = 0x400 | 0x8000
+const LOST = 0x4000
+const IS_DIRECTORY = 0x40000000
 const MAX_WATCHES = 256
 
 export interface DirectoryEvents {
   /** The name is hostile: it is only compared. */
-  appeared(dir: string, name: string): void
+  appeared(dir: string, name: string, isDirectory: boolean): void
+  /** This watched directory was removed or moved. Without it, `doubt` is called. */
+  left?(dir: string, id: number, how: 'removed' | 'moved'): void
   /** A directory was removed, or events were lost: look at everything. */
   doubt(): void
 }
@@ -48,6 +53,21 @@ export class DirectoryWatch {
     }
   }
 
+  /**
+   * Watches one more directory; `dir` is its name in events. Returns the id of the watch, or minus the errno. A directory
+   * that is watched already keeps its id, also under a new name.
+   */
+  add(dir: string, reached: string): number {
+    if (this.#fd === undefined) this.#open()
+    const id = tryCall('inotify_add_watch', this.#fd ?? -1, Buffer.from(`${reached}\0`), MASK)
+    if (id >= 0) this.#dirs.set(id, dir)
+    return id
+  }
+
+  remove(id: number): void {
+    if (this.#dirs.delete(id)) tryCall('inotify_rm_watch', this.#fd ?? -1, id)
+  }
+
   async close(): Promise<void> {
     const fd = this.#fd
     this.#fd = undefined
@@ -74,14 +94,23 @@ export class DirectoryWatch {
   // struct inotify_event { int wd; uint32_t mask, cookie, len; char name[len] }
   #parse(bytes: Buffer): void {
     for (let at = 0; at + 16 <= bytes.length; ) {
-      const dir = this.#dirs.get(bytes.readInt32LE(at))
+      const id = bytes.readInt32LE(at)
+      const dir = this.#dirs.get(id)
       const mask = bytes.readUInt32LE(at + 4)
       const end = at + 16 + bytes.readUInt32LE(at + 12)
       const name = bytes.toString('utf8', at + 16, end).replace(/\0+$/, '')
-      if ((mask & OF_ITSELF) !== 0) this.#events.doubt()
-      else if (dir !== undefined) this.#events.appeared(dir, name)
+      if ((mask & LOST) !== 0) this.#events.doubt()
+      else if ((mask & (MOVED | REMOVED)) !== 0)
+        this.#left(dir, id, (mask & MOVED) === 0 ? 'removed' : 'moved')
+      else if (dir !== undefined) this.#events.appeared(dir, name, (mask & IS_DIRECTORY) !== 0)
       at = end
     }
+  }
+
+  #left(dir: string | undefined, id: number, how: 'removed' | 'moved'): void {
+    if (how === 'removed') this.#dirs.delete(id)
+    if (this.#events.left === undefined) this.#events.doubt()
+    else if (dir !== undefined) this.#events.left(dir, id, how)
   }
 }
 

@@ -5,8 +5,9 @@
  */
 import type { HoldRequest, HoldResult, LiveMounts } from '../backend/backend.ts'
 import { lookAt, Unseen } from '../base/beneath/look-at.ts'
-import type { DeniedPlaces } from './denied-places.ts'
+import type { DeniedPlaces, Judged } from './denied-places.ts'
 import { DirectoryWatch } from './directory-watch.ts'
+import { TOO_MANY } from './tree-watch.ts'
 
 interface Exposed extends HoldRequest {
   readonly how: 'cover' | 'protect'
@@ -30,8 +31,8 @@ export interface RemountOptions {
   readonly onEvent: (event: HoldEvent) => void
   /** A program began to replace a protected file through `NAME.lock`, as git does with its config. */
   readonly onAttempt?: (path: string) => void
-  /** The sandbox makes more denied files than pen can cover, so the deny rules can no longer be enforced. */
-  readonly onFlood: () => void
+  /** The deny rules can no longer be enforced, such as when the sandbox makes more denied files than pen can cover. */
+  readonly onFlood: (why: string) => void
 }
 
 const LOOK_MS = 250
@@ -87,6 +88,10 @@ export class Remount {
     const { denied } = this.#options
     denied.begin()
     this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
+    denied.watchTree(judged => {
+      this.#take(judged)
+      if (judged !== 'nothing') this.#hold()
+    }, this.#options.onFlood)
     this.#timer = setInterval(() => this.#lookWhenChanged(), LOOK_MS)
     this.#timer.unref()
   }
@@ -98,7 +103,7 @@ export class Remount {
     clearTimeout(this.#later)
     if (this.#work !== 'idle') await Promise.race([this.#holding, Bun.sleep(LAST_ANSWER_MS)])
     this.#options.mounts.close()
-    await this.#watch.close()
+    await Promise.all([this.#watch.close(), this.#options.denied.close()])
   }
 
   #appeared(dir: string, name: string): void {
@@ -106,12 +111,16 @@ export class Remount {
     if (wanted !== undefined && this.#heldIn.get(dir)?.has(wanted))
       this.#options.onAttempt?.(`${dir}/${wanted}`)
     const judged = this.#options.denied.judge(dir, name)
+    this.#take(judged)
+    if (judged !== 'nothing' || this.#heldIn.get(dir)?.has(name)) this.#hold()
+  }
+
+  #take(judged: Judged): void {
     if (judged === 'survey') this.#survey = 'due'
     else if (judged !== 'nothing') {
       this.#places.add(judged.place)
       this.#doubtful.add(judged.place)
     }
-    if (judged !== 'nothing' || this.#heldIn.get(dir)?.has(name)) this.#hold()
   }
 
   #lookAtAll(): void {
@@ -135,7 +144,8 @@ export class Remount {
       if (Number(stats.ctimeNs / 1_000_000n) >= settledBefore) return 'unsettled'
       return `${stats.ino}:${stats.ctimeNs}:${stats.mtimeNs}`
     }
-    return [...this.#options.denied.directories.keys()].map(state).join(' ')
+    const { directories, version } = this.#options.denied
+    return [version, ...[...directories.keys()].map(state)].join(' ')
   }
 
   #makeSurvey(): void {
@@ -146,7 +156,7 @@ export class Remount {
     this.#doubtful = new Set([...this.#places, ...this.#services])
     this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
     this.#states = this.#stateOfAll(settledBefore)
-    if (denied.overflows) this.#options.onFlood()
+    if (denied.overflows !== undefined) this.#options.onFlood(denied.overflows)
     for (const [path, failed] of denied.uncovered) {
       if (this.#told.has(path)) continue
       this.#told.add(path)
@@ -187,7 +197,7 @@ export class Remount {
     }
     if (this.#isClosed()) return
     if (this.#places.size > this.#options.covered + MAX_NEW || this.#covers > MAX_COVERS)
-      this.#options.onFlood()
+      this.#options.onFlood(TOO_MANY)
     const done = results.includes('held')
     // Files that appear and vanish cost a process each time. So wait longer after each.
     this.#retryMs = done ? RETRY_MS : Math.min(MAX_RETRY_MS, this.#retryMs * 2)

@@ -73,8 +73,8 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
   const roots = loaded.policy.files.read.map(({ rule }) => rule.path)
   const attempts = new Set<string>()
   let flooded = false
-  const onFlood = (): void => {
-    if (!flooded) tell('denied: the sandbox made more denied files than can be covered, and was ended')
+  const onFlood = (why: string): void => {
+    if (!flooded) tell(`denied: ${why}; the sandbox was ended`)
     flooded = true
     running.kill()
   }
@@ -83,7 +83,7 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
       ? undefined
       : new Remount({
           mounts: running.mounts,
-          denied: deniedPlaces(loaded),
+          denied: deniedPlaces(loaded, repository.git?.path),
           services: () => hostServices(roots, roots).paths,
           covered: facts.denied.length,
           held: repository.protect.map(({ path }) => path),
@@ -114,10 +114,10 @@ export const sweepAfterKill = (stateDir: string, tell: (line: string) => void): 
     tell(event.kind === 'unkept' ? unkeptInWords(event.how, [event.path], event.path) : inWords(event)),
   )
 
-function deniedPlaces({ policy, project }: Loaded): DeniedPlaces {
+function deniedPlaces({ policy, project }: Loaded, git: string | undefined): DeniedPlaces {
   const roots = policy.files.read.map(({ rule }) => rule.path as string)
   const cache = new ListingCache({ file: `${project.stateDir}/listings.json`, save: () => {} })
-  return new DeniedPlaces(policy, roots, (dir, component) => cache.matching(dir, component))
+  return new DeniedPlaces(policy, roots, (dir, component) => cache.matching(dir, component), git)
 }
 
 /** One line per place, however often it was replaced. */

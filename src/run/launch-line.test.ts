@@ -8,7 +8,7 @@ const plan = {
   isolation: 'process',
   network: { kind: 'gateway' },
   weaker: [{ name: 'limit-memory', how: 'watched' }],
-  gaps: [{ name: 'deny-any-depth', why: 'a walk' }],
+  gaps: [{ name: 'open-network', why: 'no rule' }],
   notes: [],
 } as unknown as Plan
 const merged = (trust: 'user' | 'untrusted'): Merged =>
@@ -22,9 +22,9 @@ describe('the launch line', () => {
   })
 
   test('says when a project’s document had a say, and which gaps were accepted', () => {
-    const [line] = launchLines(plan, merged('untrusted'), ['deny-any-depth'])
+    const [line] = launchLines(plan, merged('untrusted'), ['open-network'])
     expect(line).toContain('agent-permissions.json restricted only')
-    expect(line).toContain('accepted gaps: deny-any-depth')
+    expect(line).toContain('accepted gaps: open-network')
   })
 
   test('is followed by what the plan noted', () => {

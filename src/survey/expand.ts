@@ -1,7 +1,6 @@
 /**
- * Finds the existing paths that a deny glob covers. Only directories that the glob names are listed; the tree is never
- * walked. So a glob that begins with `**` covers only the top, and is a gap (see plan/gaps.ts). Everything else that pen
- * cannot see completely stops the run.
+ * Finds the existing paths that a deny glob covers. Only directories that the glob names are listed: for globs that begin
+ * with `**`, see search-tree.ts. What pen cannot see completely stops the run.
  */
 import { readdirSync } from 'node:fs'
 import { absent, lookAt } from '../base/beneath/look-at.ts'
@@ -30,6 +29,11 @@ export function expandGlob(glob: Glob, workspace: string, cache?: ListingCache):
     }
     paths = next
   }
+  return coveredAt(paths, glob, workspace)
+}
+
+/** Those of the paths that exist and are denied, and what links among them lead to. */
+export function coveredAt(paths: readonly string[], glob: Glob, workspace: string): readonly Covered[] {
   const covered = new Map<string, Covered>()
   for (const path of paths) cover(path, workspace, glob.directoryOnly, covered, 0)
   return [...covered.values()]
@@ -40,12 +44,15 @@ function namesIn(dir: string, component: string, cache: ListingCache | undefined
   const names = cache === undefined ? matchingNames(dir, component) : cache.matching(dir, component)
   const nameless = names.find(name => isNonUtf8(dir, name))
   if (nameless === undefined) return names
-  throw new PenError('PATH_REFUSED', {
+  throw nonUtf8Denied(`${dir}/${nameless}`)
+}
+
+export const nonUtf8Denied = (path: string): PenError =>
+  new PenError('PATH_REFUSED', {
     what: 'what is denied has a name that is no text (UTF-8), by which nothing can be covered',
-    at: printable(`${dir}/${nameless}`, 1024),
+    at: printable(path, 1024),
     hint: 'rename it, or move it out of the project',
   })
-}
 
 /** A non-UTF-8 name in a listing cannot be opened by its text. */
 export const isNonUtf8 = (dir: string, name: string): boolean =>
@@ -65,7 +72,7 @@ export function matchingNames(dir: string, component: string): readonly string[]
 }
 
 /** Whether another spelling of an existing name opens the same file. */
-function foldsCase(dir: string, names: readonly string[]): boolean {
+export function foldsCase(dir: string, names: readonly string[]): boolean {
   const name = names.find(n => n.toLowerCase() !== n.toUpperCase())
   if (name === undefined) return false
   const other = name === name.toLowerCase() ? name.toUpperCase() : name.toLowerCase()

@@ -1,6 +1,6 @@
 /**
- * What a plan needs to know about the host, found with a bounded number of look-ups. Nothing here walks the project, so a
- * project of 200,000 files starts as fast as an empty one.
+ * What a plan needs to know about the host, found with a bounded number of look-ups. Only a `**` + `/` glob makes pen walk
+ * the project. Without one, a project of 200,000 files starts as fast as an empty one.
  */
 import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { surveyHostTools } from '../backend/programs/survey-host.ts'
@@ -18,12 +18,14 @@ import type { HostFacts, SystemEntry } from '../plan/facts.ts'
 import { searchPath, toolchainVariables } from '../plan/search-path.ts'
 import { HOME_TOOLCHAINS, SYSTEM_ROOTS, TOOLCHAIN_ROOTS } from '../plan/system-view.ts'
 import { showDeny } from '../policy/files/decide-file.ts'
+import type { Glob } from '../policy/files/glob.ts'
 import { type GuestPath, type HostPath, isWithin, type Located } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { showSource } from '../policy/source.ts'
+import { AnyDepth } from './any-depth.ts'
 import { foldsNames } from './case-folding.ts'
 import { deniedLinks } from './denied-links.ts'
-import { expandGlob } from './expand.ts'
+import { type Covered, coveredAt, expandGlob } from './expand.ts'
 import { realPath, userConfigFiles } from './git/directory.ts'
 import { gitIdentity } from './git/identity.ts'
 import { type RepositoryFacts, surveyRepository } from './git/repository.ts'
@@ -32,6 +34,7 @@ import { hostAuthorities } from './host-authorities.ts'
 import { hostServices } from './host-services.ts'
 import { ListingCache } from './listing-cache.ts'
 import { refuseHardLink, type Watched } from './places.ts'
+import { searchTree } from './search-tree.ts'
 import { systemConfig } from './system-config.ts'
 
 export interface Surveyed extends HostFacts {
@@ -51,7 +54,6 @@ export function surveyHost(
   const { world } = project
   const system = systemEntries(policy, world.home)
   const path = searchPath(env['PATH'] ?? '', policy, system, entry => realPath(entry) ?? entry)
-  const { denied, links, unlocated } = deniedNow(policy, project)
   const repository = surveyRepository(policy.workspace, {
     home: world.home,
     stateDir: project.stateDir,
@@ -63,6 +65,7 @@ export function surveyHost(
       ...policy.mounts.flatMap(({ rule }) => (rule.kind === 'host' && rule.mode === 'rw' ? [rule.host] : [])),
     ],
   })
+  const { denied, links, unlocated } = deniedNow(policy, project, repository.git?.path)
   return {
     system,
     located: locateGrants(policy, project),
@@ -144,6 +147,7 @@ function locateGrants(policy: Policy, project: Project): ReadonlyMap<string, Loc
 function deniedNow(
   policy: Policy,
   project: Project,
+  git: string | undefined,
 ): {
   readonly denied: HostFacts['denied']
   readonly links: readonly Watched[]
@@ -152,12 +156,17 @@ function deniedNow(
   const named: string[] = []
   const roots = policy.files.read.map(({ rule }) => rule.path)
   const cache = new ListingCache({ file: `${project.stateDir}/listings.json`, save: saveListing })
+  const anyDepth = AnyDepth.of(policy, git)
+  const searched = anyDepth === undefined ? undefined : searchTree(anyDepth)
+  const coveredBy = (glob: Glob): readonly Covered[] => {
+    const paths = searched?.get(glob)
+    return paths === undefined
+      ? expandGlob(glob, policy.workspace, cache)
+      : coveredAt(paths, glob, policy.workspace)
+  }
   const out = new Map<string, HostFacts['denied'][number]>()
   for (const { rule, source } of policy.files.deny) {
-    const matches =
-      rule.kind === 'path'
-        ? [rule.path]
-        : expandGlob(rule.glob, policy.workspace, cache).map(({ path }) => path)
+    const matches = rule.kind === 'path' ? [rule.path] : coveredBy(rule.glob).map(({ path }) => path)
     for (const path of matches) {
       named.push(path)
       // A loop of links shows nothing, and must not prevent the next run.

@@ -1,37 +1,7 @@
 /** Denied and protected places while a sandbox runs: absent at the start, then made or replaced on the host. */
 import { expect } from 'bun:test'
 import { lstatSync, readFileSync } from 'node:fs'
-import { onEachLauncher } from './conformance.ts'
-import { type Answer, LateProject, type LateRun } from './late-run.ts'
-import type { Launcher } from './launcher.ts'
-
-const isRefused = ({ said, code }: Answer): boolean => code !== 0 && said.includes('Permission denied')
-
-interface Late {
-  readonly project: LateProject
-  /** A sandbox that answers commands. */
-  readonly start: (...flags: string[]) => Promise<LateRun>
-}
-
-function late(title: string, body: (late: Late) => Promise<void>, timeout = 60_000): void {
-  const inProject = async (launcher: Launcher): Promise<void> => {
-    const project = new LateProject(launcher)
-    let run: LateRun | undefined
-    const start = async (...flags: string[]): Promise<LateRun> => {
-      run = project.start(...flags)
-      await run.inside('true')
-      return run
-    }
-    try {
-      await body({ project, start })
-    } finally {
-      run?.child.kill('SIGKILL')
-      await run?.end()
-      project.remove()
-    }
-  }
-  onEachLauncher(title, inProject, { timeout })
-}
+import { isRefused, late } from './late-run.ts'
 
 late(
   'P3 a denied file that the host makes during a run cannot be read; an ordinary one can',

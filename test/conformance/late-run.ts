@@ -4,6 +4,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Stopwatch } from '../stopwatch.ts'
+import { onEachLauncher } from './conformance.ts'
 import { type Launcher, PEN, triesContainers } from './launcher.ts'
 import { copySeed } from './seed.ts'
 
@@ -103,4 +104,33 @@ export class LateRun {
     this.child.stdin?.end()
     return { code: await this.#ended, printed: this.#printed }
   }
+}
+
+export const isRefused = ({ said, code }: Answer): boolean => code !== 0 && said.includes('Permission denied')
+
+interface Late {
+  readonly project: LateProject
+  /** A sandbox that answers commands. */
+  readonly start: (...flags: string[]) => Promise<LateRun>
+}
+
+/** A test of a sandbox that answers commands, for each launcher. */
+export function late(title: string, body: (late: Late) => Promise<void>, timeout = 60_000): void {
+  const inProject = async (launcher: Launcher): Promise<void> => {
+    const project = new LateProject(launcher)
+    let run: LateRun | undefined
+    const start = async (...flags: string[]): Promise<LateRun> => {
+      run = project.start(...flags)
+      await run.inside('true')
+      return run
+    }
+    try {
+      await body({ project, start })
+    } finally {
+      run?.child.kill('SIGKILL')
+      await run?.end()
+      project.remove()
+    }
+  }
+  onEachLauncher(title, inProject, { timeout })
 }

@@ -11,6 +11,8 @@ const BUFFER = 32 * 1024
 const [LENGTH, TYPE, NAME] = [16, 18, 19]
 const KINDS: Readonly<Record<number, EntryType>> = { 0: 'unknown', 4: 'directory', 8: 'file', 10: 'link' }
 const DOT = 46
+/** Allocating a buffer takes longer than listing a small directory. */
+const spare: Buffer[] = []
 
 /** `unknown`: some file systems return only the name. */
 export type EntryType = 'directory' | 'file' | 'link' | 'other' | 'unknown'
@@ -24,8 +26,8 @@ export interface DirectoryEntry {
 /** `dir` is any descriptor of a directory. The caller closes it. */
 export function* directoryEntries(dir: number): Generator<DirectoryEntry, void, void> {
   const fd = openSync(`/proc/self/fd/${dir}`, O_RDONLY | O_DIRECTORY)
+  const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(BUFFER)
   try {
-    const buffer = Buffer.allocUnsafeSlow(BUFFER)
     const next = () => systemCall('getdents64', fd, buffer, buffer.length)
     for (let filled = next(); filled > 0; filled = next())
       for (let at = 0; at < filled; at += buffer.readUInt16LE(at + LENGTH)) {
@@ -35,6 +37,7 @@ export function* directoryEntries(dir: number): Generator<DirectoryEntry, void, 
       }
   } finally {
     closeSync(fd)
+    spare.push(buffer)
   }
 }
 

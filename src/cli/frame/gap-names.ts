@@ -1,6 +1,5 @@
 /** What `--accept-gap` takes. A test compares the list with the gaps that pen can find. */
 export const GAP_NAMES = [
-  'deny-any-depth',
   'exec-unlisted',
   'files-by-gate',
   'names-folded',
