@@ -9,15 +9,18 @@ import { tryCall } from '../base/kernel/system-call.ts'
 const CLOEXEC_NONBLOCK = 0o2000000 | 0o4000
 /** Created or moved here; the directory itself removed or moved; a directory, not through a link. */
 const MASK = 0x100 | 0x80 | 0x400 | 0x800 | 0x1000000 | 0x2000000
+const MOVED_HERE = 0x80
 const MOVED = 0x800
 const REMOVED = 0x400 | 0x8000
 const LOST = 0x4000
 const IS_DIRECTORY = 0x40000000
 const MAX_WATCHES = 256
 
+export type Appeared = 'file' | 'directory' | 'moved'
+
 export interface DirectoryEvents {
-  /** The name is hostile: it is only compared. */
-  appeared(dir: string, name: string, isDirectory: boolean): void
+  /** The name is hostile: it is only compared. `moved` is a directory from elsewhere. */
+  appeared(dir: string, name: string, what: Appeared): void
   /** This watched directory was removed or moved. Without it, `doubt` is called. */
   left?(dir: string, id: number, how: 'removed' | 'moved'): void
   /** A directory was removed, or events were lost: look at everything. */
@@ -26,12 +29,15 @@ export interface DirectoryEvents {
 
 export class DirectoryWatch {
   readonly #events: DirectoryEvents
+  readonly #restMs: number
   readonly #dirs = new Map<number, string>()
   #fd: number | undefined
   #reader: ReturnType<ReturnType<typeof streamOf>['getReader']> | undefined
 
-  constructor(events: DirectoryEvents) {
+  /** `restMs`: events that follow each other faster are taken together. */
+  constructor(events: DirectoryEvents, restMs = 0) {
     this.#events = events
+    this.#restMs = restMs
   }
 
   /** Watches exactly these directories from now on. A directory that was replaced is watched again. */
@@ -84,9 +90,12 @@ export class DirectoryWatch {
   }
 
   async #read(reader: { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }> }): Promise<void> {
-    for (;;) {
+    for (let last = 0; ; ) {
       const { done, value } = await reader.read()
       if (done || value === undefined) return
+      const now = performance.now()
+      if (now - last < this.#restMs) await Bun.sleep(this.#restMs)
+      last = now
       this.#parse(Buffer.from(value.buffer, value.byteOffset, value.byteLength))
     }
   }
@@ -102,7 +111,7 @@ export class DirectoryWatch {
       if ((mask & LOST) !== 0) this.#events.doubt()
       else if ((mask & (MOVED | REMOVED)) !== 0)
         this.#left(dir, id, (mask & MOVED) === 0 ? 'removed' : 'moved')
-      else if (dir !== undefined) this.#events.appeared(dir, name, (mask & IS_DIRECTORY) !== 0)
+      else if (dir !== undefined) this.#events.appeared(dir, name, whatAppeared(mask))
       at = end
     }
   }
@@ -113,5 +122,8 @@ export class DirectoryWatch {
     else if (dir !== undefined) this.#events.left(dir, id, how)
   }
 }
+
+const whatAppeared = (mask: number): Appeared =>
+  (mask & IS_DIRECTORY) === 0 ? 'file' : (mask & MOVED_HERE) === 0 ? 'directory' : 'moved'
 
 const streamOf = (fd: number) => Bun.file(fd).stream()

@@ -10,7 +10,7 @@ import { isHostRoot } from '../base/kernel/host-root.ts'
 import { type AnyDepth, bytesOf, isTextPath, shownPath, type TreePath } from '../survey/any-depth.ts'
 import { NO_TEXT } from '../survey/non-utf8-directories.ts'
 import { MAX_DIRECTORIES } from '../survey/search-tree.ts'
-import { DirectoryWatch } from './directory-watch.ts'
+import { type Appeared, DirectoryWatch } from './directory-watch.ts'
 import { inSlices } from './slices.ts'
 
 export interface TreeEvents {
@@ -27,6 +27,8 @@ const MOST = 2 * MAX_DIRECTORIES
 const MAX_FOUND = 10_000
 /** How many are named in messages. */
 const MAX_TOLD = 20
+/** A program that fills the tree wakes pen no more often. */
+const REST_MS = 10
 /** How often a locked directory is tried again. */
 const LOCKED_MS = 250
 /** A moved directory is found by its new name at once. The old name costs only a watch. */
@@ -45,7 +47,11 @@ export class TreeWatch {
   readonly #uncovered = new Map<string, string>()
   /** Watched directories, and the ids of their watches. */
   #known = new Map<TreePath, number>()
-  readonly #queue = new Set<TreePath>()
+  /**
+   * A moved directory is searched with everything below it, also where it is watched: a search that ran while it moved may
+   * have taken one directory for another.
+   */
+  readonly #queue = new Map<TreePath, 'directory' | 'moved'>()
   /** Directories that were moved: the names of their watches, and of those below, may be wrong. */
   readonly #left = new Set<TreePath>()
   readonly #locked = new Set<TreePath>()
@@ -65,11 +71,14 @@ export class TreeWatch {
     this.#search = search
     this.#events = events
     this.#most = most
-    this.#watch = new DirectoryWatch({
-      appeared: (dir, name, isDirectory) => this.#appeared(dir, name, isDirectory),
-      left: (dir, id, how) => this.#leave(dir, id, how),
-      doubt: () => this.#searchAll(),
-    })
+    this.#watch = new DirectoryWatch(
+      {
+        appeared: (dir, name, what) => this.#appeared(dir, name, what),
+        left: (dir, id, how) => this.#leave(dir, id, how),
+        doubt: () => this.#searchAll(),
+      },
+      REST_MS,
+    )
   }
 
   /** Paths at which a denied name appeared, and whether only a directory is denied there. Each may be gone again. */
@@ -98,7 +107,7 @@ export class TreeWatch {
     await this.#watch.close()
   }
 
-  #appeared(dir: TreePath, name: string, isDirectory: boolean): void {
+  #appeared(dir: TreePath, name: string, what: Appeared): void {
     // The event has text only. The listing has the bytes.
     if (!isTextPath(dir) || name.includes(NO_TEXT)) {
       this.#known.delete(dir)
@@ -112,7 +121,7 @@ export class TreeWatch {
         path,
         globs.every(glob => glob.directoryOnly),
       )
-    else if (isDirectory && !this.#search.hides(path)) this.#enqueue(path)
+    else if (what !== 'file' && !this.#search.hides(path)) this.#enqueue(path, what)
   }
 
   #deny(path: TreePath, directoryOnly: boolean): void {
@@ -125,8 +134,8 @@ export class TreeWatch {
     }
   }
 
-  #enqueue(path: TreePath): void {
-    this.#queue.add(path)
+  #enqueue(path: TreePath, what: 'directory' | 'moved' = 'directory'): void {
+    this.#queue.set(path, this.#queue.get(path) === 'moved' ? 'moved' : what)
     if (this.#state === 'idle') void this.#work()
   }
 
@@ -151,9 +160,9 @@ export class TreeWatch {
 
   *#searchQueue(): Generator<void, void> {
     for (;;) {
-      for (const path of this.#queue) {
+      for (const [path, what] of this.#queue) {
         this.#queue.delete(path)
-        yield* this.#searchFrom(path)
+        yield* this.#searchFrom(path, what)
         if (this.#ends()) return
       }
       if (this.#namesCheck === 'made') return
@@ -162,7 +171,7 @@ export class TreeWatch {
     }
   }
 
-  *#searchFrom(top: TreePath): Generator<void, void> {
+  *#searchFrom(top: TreePath, what: 'directory' | 'moved'): Generator<void, void> {
     const queue = [top]
     for (let dir = queue.pop(); dir !== undefined; dir = queue.pop()) {
       yield
@@ -171,7 +180,7 @@ export class TreeWatch {
       try {
         const visited = yield* this.#search.visit(here, (fd, list) =>
           withAccess(fd, LIST, () => {
-            if (this.#begin(here, fd)) list()
+            if (this.#begin(here, fd) || what === 'moved') list()
           }),
         )
         for (const { path, globs } of visited?.denied ?? [])
@@ -238,7 +247,7 @@ export class TreeWatch {
       if (this.#ends()) return
       if (!isBelowAny(dir, left) || this.#isAt(dir, id)) continue
       this.#known.delete(dir)
-      this.#queue.add(dir)
+      this.#queue.set(dir, 'directory')
     }
     for (const [id, dir] of this.#names) {
       if (this.#known.get(dir) === id) continue
