@@ -27,8 +27,7 @@ const MOST = 2 * MAX_DIRECTORIES
 const MAX_FOUND = 10_000
 /** How many are named in messages. */
 const MAX_TOLD = 20
-/** A program that fills the tree wakes pen no more often. */
-const REST_MS = 10
+const BATCH_MS = 20
 /** How often a locked directory is tried again. */
 const LOCKED_MS = 250
 /** A moved directory is found by its new name at once. The old name costs only a watch. */
@@ -77,7 +76,7 @@ export class TreeWatch {
         left: (dir, id, how) => this.#leave(dir, id, how),
         doubt: () => this.#searchAll(),
       },
-      REST_MS,
+      BATCH_MS,
     )
   }
 
@@ -141,7 +140,9 @@ export class TreeWatch {
 
   async #work(): Promise<void> {
     this.#state = 'searching'
-    await inSlices(this.#searchQueue())
+    // Events arrive while the last search ends.
+    do await inSlices(this.#searchQueue())
+    while (this.#queue.size > 0 && !this.#ends())
     if (this.#ends()) return
     this.#state = 'idle'
     const now = performance.now()

@@ -76,10 +76,6 @@ describe('a glob covers', () => {
     ['away/key', []],
     ['plain/x', []],
   ])('%s: %j', (text, wanted) => expect(shown(text)).toEqual(wanted))
-
-  test('only the top when it floats', () => {
-    expect(shown('**/.env')).toEqual(['.env file'])
-  })
 })
 
 describe('a very large directory', () => {

@@ -9,7 +9,7 @@ import { TRAITS, type Trait } from './test-backend.ts'
 const ready = bwrapWorks() && spawnSync(PEN, ['version']).status === 0 && (!isRoot || ordinary !== undefined)
 export const onLinux = skipUnless(ready, 'bubblewrap that works, a built pen or the test user is missing')
 
-interface Options {
+export interface Options {
   readonly timeout?: number
   /** Which users the claim is about. */
   readonly only?: (launcher: Launcher) => boolean

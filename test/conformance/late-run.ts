@@ -4,7 +4,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Stopwatch } from '../stopwatch.ts'
-import { onEachLauncher } from './conformance.ts'
+import { type Options, onEachLauncher } from './conformance.ts'
 import { type Launcher, PEN, triesContainers } from './launcher.ts'
 import { copySeed } from './seed.ts'
 
@@ -115,7 +115,7 @@ interface Late {
 }
 
 /** A test of a sandbox that answers commands, for each launcher. */
-export function late(title: string, body: (late: Late) => Promise<void>, timeout = 60_000): void {
+export function late(title: string, body: (late: Late) => Promise<void>, options: Options = {}): void {
   const inProject = async (launcher: Launcher): Promise<void> => {
     const project = new LateProject(launcher)
     let run: LateRun | undefined
@@ -132,5 +132,5 @@ export function late(title: string, body: (late: Late) => Promise<void>, timeout
       project.remove()
     }
   }
-  onEachLauncher(title, inProject, { timeout })
+  onEachLauncher(title, inProject, options)
 }

@@ -1,6 +1,6 @@
 /**
- * Deny globs: names below the workspace root that a sandbox may not see. The grammar is small on purpose: expanding a glob
- * needs no walk of the tree, and no two readers interpret it differently.
+ * Deny globs: names below the workspace root that a sandbox may not see. The grammar is small on purpose: only a leading
+ * `**` needs a walk of the tree, and no two readers interpret a glob differently.
  */
 import { type Parsed, refuse } from '../source.ts'
 
@@ -13,7 +13,7 @@ export interface Glob {
   readonly text: string
   /** One pattern per path component, without the leading `**`. */
   readonly components: readonly string[]
-  /** Starts with `**` + `/`: matches at every depth. Without a walk of the tree, only matches at the root are enforced. */
+  /** Starts with `**` + `/`: matches at every depth. */
   readonly anyDepth: boolean
   /** Ends in `/`: matches only directories and their contents. */
   readonly directoryOnly: boolean
