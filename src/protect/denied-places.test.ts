@@ -24,7 +24,8 @@ function places(globs: readonly string[], paths: readonly string[] = []): Denied
     ...globs.map(text => ({ rule: { kind: 'glob', glob: glob(text) } })),
     ...paths.map(path => ({ rule: { kind: 'path', path } })),
   ]
-  return new DeniedPlaces({ workspace: ws, files: { deny } } as unknown as Policy, [ws])
+  const files = { deny, read: [{ rule: { path: ws, rank: 1 } }], write: [], protect: [] }
+  return new DeniedPlaces({ workspace: ws, mounts: [], files } as unknown as Policy, [ws])
 }
 
 function file(path: string): void {
@@ -76,6 +77,34 @@ describe('a survey', () => {
   test('finds a denied path that is not a glob', () => {
     file('deep/er/key')
     expect(short(places([], [`${ws}/deep/er/key`, '/elsewhere/key']).survey())).toEqual(['deep/er/key'])
+  })
+})
+
+describe('a glob at any depth', () => {
+  test('adds what was found anywhere, resolves links, and forgets what is gone', async () => {
+    for (const path of ['a/b/.env', 'conf/prod', 'x/vault/in', 'y/vault']) file(path)
+    symlinkSync('../conf/prod', `${ws}/x/.env`)
+    const denied = places(['**/.env', '**/vault/', 'top'])
+    expect(short(denied.survey())).toEqual([])
+    const judged: unknown[] = []
+    denied.watchTree(
+      answer => judged.push(answer),
+      why => judged.push(why),
+    )
+    try {
+      for (let i = 0; i < 200 && judged.length < 3; i++) await Bun.sleep(5)
+      expect(judged).toContainEqual({ place: `${ws}/a/b/.env` })
+      expect(judged.filter(answer => answer === 'survey')).toHaveLength(2)
+      expect(short(denied.survey())).toEqual(['a/b/.env', 'conf/prod', 'x/vault'])
+      const { version } = denied
+      rmSync(`${ws}/a`, { recursive: true })
+      expect(short(denied.survey())).toEqual(['conf/prod', 'x/vault'])
+      file('new/.env')
+      for (let i = 0; i < 200 && denied.version === version; i++) await Bun.sleep(5)
+      expect(short(denied.survey())).toEqual(['conf/prod', 'new/.env', 'x/vault'])
+    } finally {
+      await denied.close()
+    }
   })
 })
 

@@ -5,7 +5,7 @@ import type { Glob } from '../policy/files/glob.ts'
 import { type AnyDepth, isTextPath, shownPath, type TreePath } from './any-depth.ts'
 import { nonUtf8Denied } from './expand.ts'
 
-/** Takes 0.2 s with a warm cache, and as many inotify watches while the sandbox runs. */
+/** Takes 0.3 s with a warm cache, and as many inotify watches while the sandbox runs. */
 export const MAX_DIRECTORIES = 20_000
 
 /** The denied paths of each glob. Links among them are not resolved. */

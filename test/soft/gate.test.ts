@@ -11,6 +11,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -48,6 +49,22 @@ describe('reading through the gate', () => {
     expect(await reasonOf(box.gate.list('~/.ssh', 10))).toBe('not-granted')
     expect(box.of('file-denied')).toHaveLength(10)
     expect(box.of('file-allowed')).toEqual([])
+  })
+
+  test('refuses what is denied at any depth, also in a directory that was made or moved since', async () => {
+    using box = await gateBox({ files: { deny: ['**/.env', '**/vault/'] } })
+    const { workspace } = box.project
+    for (const path of ['a/b/.env', 'a/b/twin', 'c/vault/in']) box.project.write(path, 'text')
+    const denied = async (...paths: string[]): Promise<void> => {
+      for (const path of paths)
+        expect([path, await reasonOf(box.gate.read(path))]).toEqual([path, 'denied-by-rule'])
+    }
+    await denied('a/b/.env', 'c/vault/in')
+    box.project.write('new/deep/.env', 'text')
+    renameSync(join(workspace, 'a'), join(workspace, 'z'))
+    await denied('new/deep/.env', 'z/b/.env')
+    expect(await reasonOf(box.gate.write('new/.env', 'x'))).toBe('denied-by-rule')
+    expect(text((await box.gate.read('z/b/twin')).bytes)).toBe('text')
   })
 
   test('is cut at the policy’s limit, and does not block on a pipe', async () => {
