@@ -96,8 +96,8 @@ export class AnyDepth {
   *visit(dir: TreePath, begin: Begin = (_, list) => list()): Generator<void, Visited | undefined> {
     const fd = openDirectory(bytesOf(dir))
     if (fd === undefined) return undefined
+    const entries = directoryEntries(fd)
     try {
-      const entries = directoryEntries(fd)
       let first: IteratorResult<DirectoryEntry> | undefined
       begin(fd, () => {
         first = entries.next()
@@ -106,6 +106,7 @@ export class AnyDepth {
     } catch (error) {
       return absent(error, bytesOf(dir))
     } finally {
+      entries.return()
       closeSync(fd)
     }
   }
