@@ -84,7 +84,11 @@ export async function runInBox({ facts, sandbox, cacheDir }: BoxWorld, run: BoxR
       if (outRead !== undefined) closeSync(outWrite)
       closeSync(errWrite)
     })
-    const timer = setTimeout(() => running.kill(), run.timeoutMs ?? LIMITS.wall)
+    let isLate = false
+    const timer = setTimeout(() => {
+      isLate = true
+      running.kill()
+    }, run.timeoutMs ?? LIMITS.wall)
     const answer = Promise.all([
       outRead === undefined ? Buffer.alloc(0) : collect(outRead, MAX_OUTPUT, () => running.kill()),
       collect(errRead, MAX_ERRORS, () => undefined),
@@ -92,7 +96,8 @@ export async function runInBox({ facts, sandbox, cacheDir }: BoxWorld, run: BoxR
     ])
     running.begin({ record: () => undefined })
     const [stdout, stderr, ending] = await answer
-    return { code: ending.kind === 'exit' ? ending.code : 137, stdout, stderr: stderr.toString('utf8') }
+    const errors = isLate ? 'it took too long, and was ended' : stderr.toString('utf8')
+    return { code: ending.kind === 'exit' ? ending.code : 137, stdout, stderr: errors }
   } finally {
     if (memory !== undefined) closeSync(memory)
     await bounds.remove()

@@ -95,7 +95,7 @@ const FLAGS: readonly (readonly [string, (letter: string) => boolean])[] = [
 ]
 
 export interface Change {
-  /** In latin1: the path is bytes. */
+  /** In latin1: the path is bytes. `pathText` makes it readable. */
   readonly path: string
   /** Mode and id; empty where there is no entry. */
   readonly before: string
@@ -120,6 +120,9 @@ export async function changedPaths(
   }
   return out
 }
+
+/** A path of git's, which is bytes in latin1, as text. */
+export const pathText = (path: string): string => Buffer.from(path, 'latin1').toString('utf8')
 
 const EMPTY_TREE = {
   sha1: '4b825dc642cb6eb9a060e54bf8d69288fbee4904',

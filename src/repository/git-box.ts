@@ -9,15 +9,18 @@ import type { HostPath } from '../policy/files/path.ts'
 import { GIT_ENVIRONMENT } from './git-environment.ts'
 import type { GitAnswer, GitCall } from './git-runner.ts'
 
+const TIMEOUT_MS = 60_000
 export const BOX_PATH = '/usr/local/bin:/usr/bin:/bin'
 
 export class GitBox {
   readonly #world: BoxWorld
   readonly #git: GitDirectory
   readonly #own: HostPath
+  readonly #until: number
 
-  /** `own` is the sandbox's repository on the host. In the box it has the path of the host's one. */
-  constructor(world: BoxWorld, git: GitDirectory, own: HostPath) {
+  /** `own` is the sandbox's repository on the host. In the box it has the path of the host's one. No command runs after `until`. */
+  constructor(world: BoxWorld, git: GitDirectory, own: HostPath, until = Number.POSITIVE_INFINITY) {
+    this.#until = until
     this.#world = world
     this.#git = git
     this.#own = own
@@ -30,9 +33,12 @@ export class GitBox {
     input = '',
     env,
     outputTo,
-    timeoutMs,
+    timeoutMs = TIMEOUT_MS,
   }: GitCall): Promise<GitAnswer> => {
     const { path } = this.#git
+    const left = this.#until - Date.now()
+    if (left <= 0)
+      return Promise.resolve({ code: 137, stdout: Buffer.alloc(0), stderr: 'the sync takes too long' })
     const at = gitDir === undefined ? path : `${path}/${gitDir}`
     return runInBox(this.#world, {
       argv: ['/bin/sh', '-c', script, 'pen', ...args],
@@ -40,7 +46,7 @@ export class GitBox {
       steps: gitSteps(this.#git, this.#own),
       input: Buffer.from(input),
       ...(outputTo !== undefined && { outputTo }),
-      ...(timeoutMs !== undefined && { timeoutMs }),
+      timeoutMs: Math.min(timeoutMs, left),
     })
   }
 }

@@ -1,8 +1,8 @@
 /** Brings git-lfs objects from the sandbox's repository to the host's. Their name is the hash of their content, which pen checks. */
-import { closeSync, existsSync, openSync, readSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { type GitCall, runGit } from './git-runner.ts'
-import { type ImportOptions, ImportRefused } from './import-objects.ts'
+import { type ImportOptions, ImportRefused, spend } from './import-objects.ts'
 
 /** As git-lfs itself does: a temporary file, then a rename. */
 const WRITE = 'mkdir -p "$1" && cat >"$1/.pen-$2" && mv "$1/.pen-$2" "$1/$2"'
@@ -28,6 +28,7 @@ export async function importLargeFiles(options: ImportOptions, ids: readonly str
         throw new ImportRefused(`the git-lfs object ${id} has another content than its name says`)
       const input = openSync(file, 'r')
       try {
+        spend(options, { bytes: fstatSync(input).size })
         await runGit(host.run, { script: WRITE, args: [`${top}/${pathOf(id)}`, id], inputFrom: input, ...at })
       } finally {
         closeSync(input)

@@ -2,7 +2,7 @@
  * Brings objects from the sandbox's repository into the host's. They go to a scratch repository first, where git and pen
  * check them in a box that has the host's objects read-only. Only then does the host's git write them.
  */
-import { closeSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, fstatSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { type BoxWorld, runInBox } from '../backend/box.ts'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { PenError } from '../base/error.ts'
@@ -10,6 +10,7 @@ import { pipe } from '../base/kernel/descriptor.ts'
 import { printable } from '../base/printable.ts'
 import type { Step } from '../plan/plan.ts'
 import type { GuestPath, HostPath } from '../policy/files/path.ts'
+import type { Budget } from './budget.ts'
 import { checkGitmodules, checkTrees, parseBatch, type Tree } from './check-objects.ts'
 import { BOX_PATH, type GitBox } from './git-box.ts'
 import { GIT_ENVIRONMENT } from './git-environment.ts'
@@ -57,6 +58,7 @@ export interface ImportOptions {
   readonly alternates: readonly string[]
   /** The repository lacks objects on purpose. */
   readonly isPartial: boolean
+  readonly budget: Budget
   /** Made and removed here. Outside every mount. */
   readonly scratch: string
 }
@@ -86,6 +88,7 @@ export async function importObjects(
     await check(options, objects)
     const fd = openSync(`${scratch}/objects/pack/in.pack`, 'r')
     try {
+      spend(options, { objects: objects.length, bytes: fstatSync(fd).size })
       await runGit(host.run, {
         script: objects.length <= MAX_LOOSE ? WRITE.loose : WRITE.pack,
         inputFrom: fd,
@@ -97,6 +100,11 @@ export async function importObjects(
   } finally {
     removeTree(scratch)
   }
+}
+
+export function spend({ budget }: ImportOptions, what: Parameters<Budget['spend']>[0]): void {
+  const why = budget.spend(what)
+  if (why !== undefined) throw new ImportRefused(why)
 }
 
 /** A repository that pen writes itself: no setting of the host's takes part in reading hostile objects. */

@@ -4,7 +4,7 @@ import { writeFileAtomically } from '../base/atomic-file.ts'
 import { printable } from '../base/printable.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import type { HostPath } from '../policy/files/path.ts'
-import { changedPaths } from './apply-sync.ts'
+import { changedPaths, pathText } from './apply-sync.ts'
 import { GitBox } from './git-box.ts'
 import { runGit } from './git-runner.ts'
 import { HostGit } from './host-git.ts'
@@ -111,7 +111,7 @@ export async function heldCommits({
         id,
         ref: printable(below === undefined ? ref : `${below}: ${ref}`, 300),
         commits: log.map(one => printable(one, 200)),
-        paths: [...paths].map(one => printable(one, 200)),
+        paths: [...paths].map(one => printable(pathText(one), 200)),
       })
     }
   }

@@ -103,16 +103,17 @@ export async function planSync(
   )
   // New refs of one sync may shadow each other, too.
   const taken = new Map(there.refs)
-  const tips = new Set([...there.refs].flatMap(([name, id]) => (name.startsWith('refs/heads/') ? [id] : [])))
-  // A branch that is not checked out will be, or the user merges it. It brings what HEAD does not have. The history of HEAD
-  // does not count: the sandbox may have added a file to it and removed it again.
-  const current = records.map(record => there.heads.get(record)?.commit).find(commit => commit !== undefined)
+  const tips = new Set(there.refs.values())
+  // A branch or tag that is not checked out will be, or the user merges it. It brings what HEAD does not have. The history of
+  // HEAD does not count: the sandbox may have added a file to it and removed it again.
+  const current = currentCommit(there, records)
   const consentFor = async (name: string, now: string, before?: string): Promise<readonly string[]> => {
-    if (ours.has(name)) return await rules.needsConsent(before, now)
-    if (!name.startsWith('refs/heads/') || tips.has(now)) return []
-    return await rules.needsConsent(before ?? current, now)
+    // The files of notes are named by commits. So nothing in them is as in HEAD.
+    if (ours.has(name) || name.startsWith('refs/notes/')) return await rules.needsConsent(before, now)
+    return tips.has(now) ? [] : await rules.needsConsent(before ?? current, now)
   }
   let waits = false
+  let count = 0
   let left = 0
   // The branches of HEAD come first: HEAD cannot move without them.
   for (const name of new Set([...ours, ...here.refs.keys(), ...synced.refs.keys()])) {
@@ -123,7 +124,9 @@ export async function planSync(
       if (other === was) deleted.push(name)
       continue
     }
-    if (other === undefined && refs.length + refused.length + aside.length >= rules.maxNew) {
+    // One that moved on both sides gets a new name on the host.
+    if (other !== was || other === undefined) count++
+    if ((other !== was || other === undefined) && count > rules.maxNew) {
       left++
       continue
     }
@@ -155,6 +158,10 @@ export async function planSync(
     left,
   }
 }
+
+/** What the host, or the sandbox, has checked out. */
+export const currentCommit = ({ heads }: RepositoryState, records: readonly string[]): string | undefined =>
+  records.map(record => heads.get(record)?.commit).find(commit => commit !== undefined)
 
 async function planHeads(
   here: RepositoryState,

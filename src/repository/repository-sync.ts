@@ -2,12 +2,21 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import type { AuditEventOf } from '../audit/event.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
-import { type At, applyHead, applyIndex, applyRefs, changedPaths, storeStash } from './apply-sync.ts'
+import {
+  type At,
+  applyHead,
+  applyIndex,
+  applyRefs,
+  changedPaths,
+  pathText,
+  storeStash,
+} from './apply-sync.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 import { importLargeFiles } from './import-large-files.ts'
 import { type ImportOptions, importObjects } from './import-objects.ts'
 import {
   type Aside,
+  currentCommit,
   HELD_HEAD,
   type IndexMove,
   judgeName,
@@ -90,7 +99,7 @@ export class RepositorySync {
     await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
     const out = await planSync(own, theirs, this.#rules(CROSSES_TO_HOST, judgeName))
-    const { moved, aside } = await this.#toHost(out)
+    const { moved, aside } = await this.#toHost(out, currentCommit(theirs, records))
     const after = await readState(host.run, gitDir)
     const back = await planSync(
       after,
@@ -153,11 +162,13 @@ export class RepositorySync {
 
   async #toHost(
     plan: SyncPlan,
+    current: string | undefined,
   ): Promise<{ readonly moved: readonly string[]; readonly aside: readonly Aside[] }> {
-    const { host, sandbox, consent } = this.#options
-    const held = await this.#heldStashes(plan.stashes)
+    const { host, sandbox, consent, budget } = this.#options
+    const held = await this.#heldStashes(plan.stashes, current)
     const stashes = plan.stashes.filter(id => !held.some(stash => stash.id === id))
     this.#record(plan, held)
+    budget.spend({ refs: plan.refs.filter(({ old }) => old === undefined).length + stashes.length })
     if (plan.indexes.length > 0) writeFileAtomically(this.#options.journal, JSON.stringify(plan.indexes))
     const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
     rmSync(this.#options.journal, { force: true })
@@ -193,7 +204,7 @@ export class RepositorySync {
   }
 
   /** A stash has the working tree, the index and often untracked files, each as a commit. `git stash pop` writes all of them. */
-  async #heldStashes(stashes: readonly string[]): Promise<readonly Aside[]> {
+  async #heldStashes(stashes: readonly string[], current: string | undefined): Promise<readonly Aside[]> {
     const { host, consent } = this.#options
     const { needsConsent } = this.#rules(CROSSES_TO_HOST, judgeName)
     const held: Aside[] = []
@@ -202,12 +213,12 @@ export class RepositorySync {
       const [base, index, untracked] = (await runGit(host.run, { script, args: [id], ...this.#at }))
         .toString()
         .split('\n')
-      const paths = [
-        ...(index ? await needsConsent(base, id) : ['it is not a stash']),
-        ...(index ? await needsConsent(base, index) : []),
-        ...(untracked ? await needsConsent(undefined, untracked) : []),
-      ]
-      if (paths.length > 0) held.push({ name: heldStash(id), id, reason: 'consent', paths })
+      const paths = index ? [] : ['it is not a stash']
+      // `git stash branch` writes the commit below the stash, too.
+      for (const commit of [id, base, index]) if (commit) paths.push(...(await needsConsent(current, commit)))
+      if (untracked) paths.push(...(await needsConsent(undefined, untracked)))
+      if (paths.length > 0)
+        held.push({ name: heldStash(id), id, reason: 'consent', paths: [...new Set(paths)] })
     }
     return held
   }
@@ -241,23 +252,32 @@ export class RepositorySync {
     const script = `old=$(git rev-parse -q --verify "$2") && [ "$old" != "$3" ] && ! git merge-base --is-ancestor "$old" "$3" &&
       git update-ref -m "$1" "$2-$(git rev-parse --short=10 "$old")" "$old"
       git update-ref -m "$1" "$2" "$3" || git update-ref -m "$1" "$4" "$3"`
-    for (const { name, id } of refs) {
+    const places = refs.map(({ name, id }) => {
       const rest = name.slice('refs/'.length)
-      const args = [
-        TO_HOST,
-        `refs/pen/${below}/${rest}`,
+      return {
         id,
-        `refs/pen/${below}/${rest.replaceAll('/', '-')}`,
-      ]
-      await runGit(git, { script, args, ...this.#at })
+        ref: `refs/pen/${below}/${rest}`,
+        flat: `refs/pen/${below}/${rest.replaceAll('/', '-')}`,
+      }
+    })
+    const list = { script: `git for-each-ref --format='%(objectname) %(refname)' "$1"` }
+    const there =
+      refs.length === 0
+        ? ''
+        : (await runGit(git, { ...list, args: [`refs/pen/${below}`], ...this.#at })).toString()
+    const known = new Set(there.split('\n'))
+    for (const { id, ref, flat } of places) {
+      if (known.has(`${id} ${ref}`) || known.has(`${id} ${flat}`)) continue
+      if (git === this.#options.host.run) this.#options.budget.spend({ refs: 1 })
+      await runGit(git, { script, args: [TO_HOST, ref, id, flat], ...this.#at })
     }
   }
 
   #rules(crosses: RegExp, judge: SyncRules['judge']): SyncRules {
-    const { records, host, consent, isGuarded } = this.#options
+    const { records, host, consent, isGuarded, budget } = this.#options
     return {
       synced: this.#synced,
-      maxNew: crosses === CROSSES_TO_HOST ? MAX_NEW : Number.POSITIVE_INFINITY,
+      maxNew: crosses === CROSSES_TO_HOST ? Math.min(MAX_NEW, budget.refsLeft) : Number.POSITIVE_INFINITY,
       crosses,
       records,
       judge,
@@ -271,15 +291,16 @@ export class RepositorySync {
         ).code === 0,
       needsConsent: async (old, now) => {
         if (consent.has(now) || crosses !== CROSSES_TO_HOST) return []
+        // A tag may name a file.
+        const type = await host.run({ script: 'git cat-file -t "$1^{}"', args: [now], ...this.#at })
+        if (type.stdout.toString() === 'blob\n') return []
         const changes = await changedPaths(host.run, this.#at, old, now)
         return changes.flatMap(({ path, before, after }) => {
           const [mode = '', blob = ''] = after.split(' ')
           const isNewLink = mode === '160000' && !before.startsWith('160000')
           const isGuardedFile =
-            mode !== '160000' &&
-            after !== '' &&
-            isGuarded(Buffer.from(path, 'latin1').toString(), blob, mode === '120000')
-          return isNewLink || isGuardedFile ? [path] : []
+            mode !== '160000' && after !== '' && isGuarded(pathText(path), blob, mode === '120000')
+          return isNewLink || isGuardedFile ? [pathText(path)] : []
         })
       },
     }

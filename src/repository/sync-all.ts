@@ -6,6 +6,7 @@ import type { GitDirectory } from '../plan/facts.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { showSetting } from '../survey/git/config.ts'
 import { readGitConfig } from '../survey/git/directory.ts'
+import { Budget } from './budget.ts'
 import { describeReport } from './describe-sync.ts'
 import { GitBox } from './git-box.ts'
 import { guardedPaths } from './guarded-paths.ts'
@@ -43,6 +44,11 @@ export interface SyncResult {
 
 /** A sync takes a limited number of new refs. */
 const MAX_TURNS = 10
+/** A sandbox can make each command on its repository wait: a named pipe in place of a file is enough. */
+const MAX_SYNC_MS = 120_000
+
+/** Beside the sandbox's directory. */
+export const budgetFile = (entry: string): string => `${entry}/spent`
 
 /** A failed sync loses nothing, and is tried again with the next change. */
 export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
@@ -58,12 +64,13 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   let host: HostGit | undefined
   try {
     host = new HostGit(git.path, `${entry}/empty`)
-    const box = new GitBox(world, git, dir)
+    const box = new GitBox(world, git, dir, Date.now() + MAX_SYNC_MS)
+    const budget = new Budget(budgetFile(entry))
     for (const directory of [git, ...git.submodules]) {
       const below = directory.path.slice(git.path.length)
       const file = syncedFile(`${entry}/synced`, below)
       const sync = new RepositorySync(
-        { ...syncOptions(options, directory, below), host, box, journal: `${file}.moving` },
+        { ...syncOptions(options, directory, below), host, box, budget, journal: `${file}.moving` },
         readSynced(file),
       )
       let report = await sync.run()

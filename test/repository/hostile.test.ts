@@ -9,32 +9,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tryGit } from '../temporary-repository.ts'
-import { SANDBOX, TwoRepositories } from './two-repositories.ts'
-
-function started(): TwoRepositories {
-  const two = new TwoRepositories()
-  two.host.commit('one')
-  return two.start()
-}
-
-/** Writes an object into the sandbox's repository without any check. */
-function put(two: TwoRepositories, type: string, body: Buffer | string): string {
-  const ran = two.tryInside(['hash-object', '--literally', '-t', type, '-w', '--stdin'], { input: body })
-  if (ran.code !== 0) throw new Error(ran.stderr)
-  return ran.stdout.trim()
-}
-
-const entry = (mode: string, name: string, id: string): Buffer =>
-  Buffer.concat([Buffer.from(`${mode} ${name}\0`, 'latin1'), Buffer.from(id, 'hex')])
-
-/** A branch with one commit of this tree. */
-function branch(two: TwoRepositories, tree: string, name = 'refs/heads/evil'): string {
-  const who = 'a <a@example.com> 1700000000 +0000'
-  const id = put(two, 'commit', `tree ${tree}\nauthor ${who}\ncommitter ${who}\n\nevil\n`)
-  writeFileSync(`${two.own}/${name}`, `${id}\n`)
-  return id
-}
+import { branch, entry, put, started } from './evil-objects.ts'
+import type { TwoRepositories } from './two-repositories.ts'
 
 async function expectRefused(two: TwoRepositories, why: string | RegExp): Promise<void> {
   const before = two.listing()
@@ -260,64 +236,6 @@ describe('a damaged or hostile directory', () => {
       writeFileSync(`${own}/worktrees/${name}/commondir`, '../..\n')
     }
   }
-})
-
-describe('what the host would enter or run waits for consent', () => {
-  test('a new gitlink, until the user accepts it', async () => {
-    using two = started()
-    const before = two.host.git('rev-parse', 'main')
-    two.inside('update-index', '--add', '--cacheinfo', `160000,${before},planted`)
-    two.inside('commit', '-q', '-m', 'a gitlink')
-    const id = two.inside('rev-parse', 'HEAD')
-    expect((await two.sync()).lines.join()).toContain('planted')
-    expect(two.host.git('rev-parse', 'main')).toBe(before)
-    expect(two.host.git('ls-files')).toBe('one')
-    expect(two.host.git('rev-parse', `refs/pen/${SANDBOX}/held/heads/main`)).toBe(id)
-    await two.sync(true)
-    expect(two.host.git('rev-parse', 'main')).toBe(id)
-    expect(two.host.git('for-each-ref', 'refs/pen')).toBe('')
-  })
-
-  test.each(['symbolic-ref', 'detached'])('a gitlink on a branch that crossed before, by %s', async how => {
-    using two = started()
-    const before = two.host.git('rev-parse', 'main')
-    branch(two, put(two, 'tree', entry('160000', 'planted', before)), 'refs/heads/other')
-    await two.sync()
-    const id = two.inside('rev-parse', 'other')
-    if (how === 'detached') writeFileSync(`${two.own}/HEAD`, `${id}\n`)
-    else writeFileSync(`${two.own}/HEAD`, 'ref: refs/heads/other\n')
-    await two.sync()
-    expect(two.host.git('symbolic-ref', 'HEAD')).toBe('refs/heads/main')
-    expect(two.host.git('ls-files')).toBe('one')
-  })
-
-  test('a file at a protected place, unless the user has the same file', async () => {
-    using two = new TwoRepositories()
-    const before = two.host.commit('one')
-    two.host.write('.envrc', 'mine')
-    two.start(two.host.top, [`${two.host.top}/.envrc`, `${two.host.top}/.vscode`])
-    two.inside('add', '.envrc')
-    two.inside('commit', '-q', '-m', 'the file of the user')
-    await two.sync()
-    const mine = two.inside('rev-parse', 'HEAD')
-    expect(two.host.git('rev-parse', 'main')).toBe(mine)
-    expect(mine).not.toBe(before)
-    const blob = put(two, 'blob', 'evil')
-    two.inside('update-index', '--add', '--cacheinfo', `100644,${blob},.vscode/tasks.json`)
-    two.inside('commit', '-q', '-m', 'evil')
-    expect((await two.sync()).lines.join()).toContain('.vscode/tasks.json')
-    expect(two.host.git('rev-parse', 'main')).toBe(mine)
-  })
-
-  test('a stash with such a file', async () => {
-    using two = new TwoRepositories()
-    two.host.commit('one')
-    two.start(two.host.top, [`${two.host.top}/.envrc`])
-    two.host.write('.envrc', 'evil')
-    two.inside('stash', '-u')
-    expect((await two.sync()).lines.join()).toContain('.envrc')
-    expect(tryGit(two.host.top, ['stash', 'list']).stdout).toBe('')
-  })
 })
 
 test('many new refs are taken, and no file of the host is a link or executable', async () => {

@@ -11,7 +11,9 @@ onlyWhen(ordinary !== undefined)(
     const { uid, gid, become } = ordinary
     const dir = mkdtempSync('/tmp/pen-ordinary-')
     chownSync(dir, uid, gid)
-    const files = ['everyday', 'conflicts', 'hostile'].map(name => `${import.meta.dir}/${name}.test.ts`)
+    const files = ['everyday', 'conflicts', 'consent', 'hostile'].map(
+      name => `${import.meta.dir}/${name}.test.ts`,
+    )
     const child = Bun.spawn([...become, process.execPath, 'test', '--timeout', '60000', ...files], {
       env: { PATH: process.env['PATH'] ?? '', HOME: dir, TMPDIR: dir },
       stdout: 'pipe',

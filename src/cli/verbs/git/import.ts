@@ -1,6 +1,7 @@
 import { EXIT } from '../../../base/error.ts'
+import { Budget } from '../../../repository/budget.ts'
 import { shownCommits } from '../../../repository/pending.ts'
-import { syncAll } from '../../../repository/sync-all.ts'
+import { budgetFile, syncAll } from '../../../repository/sync-all.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { ownRepositories } from './status.ts'
 
@@ -21,6 +22,7 @@ export const verb = defineVerb({
     let isComplete = true
     for (const options of await ownRepositories(env)) {
       const consent = flags.accept ? shownCommits(options.world.sandbox.stateDir) : new Set<string>()
+      Budget.forget(budgetFile(options.entry))
       const result = await syncAll({ ...options, consent })
       lines.push(...result.lines)
       isComplete &&= result.isComplete
