@@ -70,6 +70,19 @@ export class TemporaryRepository {
     return ran.stdout.trimEnd()
   }
 
+  /** A command as a person types it. Does not throw. */
+  shell(command: string): string {
+    const identity = {
+      GIT_AUTHOR_NAME: 'a',
+      GIT_AUTHOR_EMAIL: 'a@b.test',
+      GIT_COMMITTER_NAME: 'a',
+      GIT_COMMITTER_EMAIL: 'a@b.test',
+    }
+    const env = { ...ENVIRONMENT, ...identity }
+    const { stdout, stderr } = Bun.spawnSync(['sh', '-c', command], { cwd: this.top, env })
+    return `${stdout}${stderr}`
+  }
+
   /** With another git directory for this working tree. */
   with(gitDir: string, ...args: readonly string[]): string {
     const env = { GIT_DIR: gitDir, GIT_WORK_TREE: this.top }

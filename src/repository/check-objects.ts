@@ -74,7 +74,7 @@ function parseTree({ body, idLength }: Tree): readonly Entry[] | string {
 
 function judgeEntry({ mode, name }: Entry): string | undefined {
   if (!MODES.has(mode)) return `an entry has the mode ${mode.slice(0, 20).replace(/[^0-7]/g, '?')}`
-  if (name === '' || name === '.' || name === '..' || name.includes('/') || /^\.git$/i.test(name))
+  if (name === '' || name === '.' || name === '..' || name.includes('/') || /^\.git(?:~\d+)?$/i.test(name))
     return 'an entry has a name that leads out of the tree'
   if (name.length > MAX_NAME) return `an entry has a name of ${name.length} bytes`
   const special = /^\.git(?:modules|attributes|ignore)$/i.exec(name)?.[0].toLowerCase()

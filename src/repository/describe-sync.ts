@@ -49,17 +49,22 @@ function deletion(name: string): string {
   return `to delete it: git ${name.startsWith('refs/tags/') ? 'tag -d' : 'branch -D'} ${word}`
 }
 
-function describeAside({ name, reason, paths = [] }: Aside, sandbox: string, where: string): string {
+function describeAside(
+  { name, reason, paths = [], worktree = '' }: Aside,
+  sandbox: string,
+  where: string,
+): string {
   const ref = `refs/pen/${sandbox}/${name.slice('refs/'.length)}`
-  const merge = `git merge ${shellWord(ref) ?? ref}`
+  const place = shellWord(worktree)
+  const merge = `${place === undefined ? 'git' : `git -C ${place}`} merge ${shellWord(ref) ?? ref}`
   const what = `git: ${short(name)}${where}`
   switch (reason) {
     case 'moved-there':
-      return `${what} moved on the host too: the sandbox's commits are at ${printable(ref, 300)}; to merge them: ${merge}`
+      return `${what} moved on the host too: the sandbox's commits are at ${printable(ref, 300)}; to merge them: pen git import --merge`
     case 'checked-out':
       return `${what} is checked out in another worktree: the sandbox's commits are at ${printable(ref, 300)}; to merge them there: ${merge}`
     case 'tag':
-      return `${what} exists on the host and did not move: the sandbox's tag is at ${printable(ref, 300)}`
+      return `${what} exists on the host and did not move: the sandbox's tag is at ${printable(ref, 300)}; to take it: git tag -f ${shellWord(name.slice('refs/tags/'.length)) ?? 'NAME'} ${shellWord(ref) ?? ref}`
     case 'consent': {
       const shown = paths.slice(0, MAX_PATHS).map(path => printable(path, 200))
       const more = paths.length > MAX_PATHS ? ` and ${paths.length - MAX_PATHS} more` : ''

@@ -42,6 +42,8 @@ export interface Aside {
   readonly reason: AsideReason
   /** For `consent`: the paths. Hostile text. */
   readonly paths?: readonly string[]
+  /** For `checked-out`: the directory of the worktree. */
+  readonly worktree?: string | undefined
 }
 
 /** A detached HEAD that waits for consent. */

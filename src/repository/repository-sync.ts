@@ -173,7 +173,7 @@ export class RepositorySync {
     const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
     rmSync(this.#options.journal, { force: true })
     const aside = [
-      ...plan.aside,
+      ...(await this.#withWorktrees(plan.aside)),
       ...held,
       ...failed.map(({ name, new: id }) => ({ name, id, reason: 'moved-there' as const })),
     ]
@@ -191,6 +191,16 @@ export class RepositorySync {
     const heads = plan.heads.map(({ head }) => head.branch ?? HELD_HEAD)
     if (consent.size > 0) await this.#dropHeld([...moved, ...heads, ...stashes.map(heldStash)])
     return { moved, aside }
+  }
+
+  async #withWorktrees(aside: readonly Aside[]): Promise<readonly Aside[]> {
+    if (!aside.some(({ reason }) => reason === 'checked-out')) return aside
+    const call = { script: 'git worktree list --porcelain', ...this.#at }
+    const text = (await runGit(this.#options.host.run, call)).toString()
+    const places = new Map(
+      [...text.matchAll(/^worktree (.*)\nHEAD .*\nbranch (.*)$/gm)].map(([, path, branch]) => [branch, path]),
+    )
+    return aside.map(one => ({ ...one, worktree: places.get(one.name) }))
   }
 
   #record({ refs, heads, aside, refused }: SyncPlan, held: readonly Aside[]): void {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { emptyEntry } from '../../src/repository/make-own-directory.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'
 
 function started(): TwoRepositories {
@@ -16,6 +17,9 @@ function hostCommit(two: TwoRepositories, branch: string, message = 'host'): str
   return id
 }
 
+/** What pen tells the user to type. */
+const commandIn = (line: string): string => /: (git [^;]*)$/.exec(line)?.[1] ?? 'exit 1'
+
 const aside = (two: TwoRepositories, rest: string): string =>
   two.host.git('rev-parse', '-q', '--verify', `refs/pen/${SANDBOX}/${rest}`)
 
@@ -26,7 +30,7 @@ describe('a branch that moved on both sides', () => {
     const { lines } = await two.sync()
     expect(two.host.git('rev-parse', 'main')).toBe(outer)
     expect(aside(two, 'heads/main')).toBe(inner)
-    expect(lines.join()).toContain(`git merge refs/pen/${SANDBOX}/heads/main`)
+    expect(lines.join()).toContain(`refs/pen/${SANDBOX}/heads/main`)
     expect(two.inside('rev-parse', 'main')).toBe(inner)
     two.host.git('fsck', '--strict')
   })
@@ -42,16 +46,57 @@ describe('a branch that moved on both sides', () => {
     two.host.git('merge-base', '--is-ancestor', outer, 'main')
   })
 
-  test('is merged by the command that pen prints', async () => {
+  test('is merged by the command that pen prints; the working tree stays as it is', async () => {
     using two = started()
+    two.host.write('staged', 'by the user')
+    two.host.git('add', 'staged')
     const inner = two.commitInside('two')
-    hostCommit(two, 'main')
-    await two.sync()
-    two.host.git('clean', '-qfd')
-    two.host.git('merge', '-q', '--no-edit', `refs/pen/${SANDBOX}/heads/main`)
-    two.host.git('merge-base', '--is-ancestor', inner, 'main')
+    two.host.write('mine', 'mine')
+    two.host.git('add', 'mine')
+    two.host.git('commit', '-q', '-m', 'host', '--', 'mine')
+    const outer = two.host.git('rev-parse', 'main')
+    two.host.write('two', 'not committed yet')
+    const { lines } = await two.sync()
+    expect(lines.join()).toContain('to merge them: pen git import --merge')
+    expect((await two.merge()).join()).toContain("main has the sandbox's commits now")
+    for (const id of [inner, outer]) two.host.git('merge-base', '--is-ancestor', id, 'main')
+    expect(two.host.git('status', '--short')).toBe('A  staged\n M two')
+    expect(two.host.git('for-each-ref', 'refs/pen')).toBe('')
+    two.host.git('fsck', '--strict')
     await two.sync()
     expect(two.inside('rev-parse', 'main')).toBe(two.host.git('rev-parse', 'main'))
+  })
+
+  test('and conflicts is merged by the command that pen prints then', async () => {
+    using two = started()
+    two.commitInside('one', 'inside')
+    const inner = two.inside('rev-parse', 'main')
+    two.host.commit('one', 'host')
+    await two.sync()
+    const [line = ''] = await two.merge()
+    expect(line).toContain("main conflicts with the sandbox's commits in one")
+    two.host.write('two', 'not committed')
+    const ran = two.host.shell(commandIn(line))
+    expect(ran).toContain('CONFLICT')
+    expect(two.host.git('rev-parse', 'MERGE_HEAD')).toBe(inner)
+  })
+
+  test('in a second run, too: the commits of the first one are still there, and both are merged', async () => {
+    using two = started()
+    const ids: string[] = []
+    for (const name of ['first', 'second']) {
+      ids.push(two.commitInside(name))
+      hostCommit(two, 'main', name)
+      await two.sync()
+      // The next run gets a new copy.
+      emptyEntry(two.entry)
+      two.start()
+    }
+    const refs = two.host.git('for-each-ref', '--format=%(objectname)', 'refs/pen').split('\n')
+    expect(new Set(refs)).toEqual(new Set(ids))
+    expect(await two.merge()).toHaveLength(2)
+    for (const id of ids) two.host.git('merge-base', '--is-ancestor', id, 'main')
+    expect(two.host.git('for-each-ref', 'refs/pen')).toBe('')
   })
 })
 
@@ -64,9 +109,12 @@ describe('put aside', () => {
     const tree = two.inside('rev-parse', 'HEAD^{tree}')
     const id = two.inside('commit-tree', '-p', 'away', '-m', 'x', tree)
     two.inside('update-ref', 'refs/heads/away', id)
-    expect((await two.sync()).lines.join()).toContain('another worktree')
+    const { lines } = await two.sync()
+    expect(lines.join()).toContain('another worktree')
     expect(two.host.at('../away', 'status', '--porcelain')).toBe('')
     expect(aside(two, 'heads/away')).toBe(id)
+    two.host.shell(commandIn(lines.join()))
+    expect(two.host.at('../away', 'rev-parse', 'HEAD')).toBe(id)
   })
 
   test('is a tag that moved, and a branch that the host deleted', async () => {
@@ -79,9 +127,11 @@ describe('put aside', () => {
     two.inside('tag', '-f', 'v1')
     two.inside('branch', '-q', '-f', 'gone')
     two.host.git('branch', '-q', '-D', 'gone')
-    await two.sync()
+    const { lines } = await two.sync()
     expect(two.host.git('rev-parse', 'v1')).toBe(first)
     expect([aside(two, 'tags/v1'), aside(two, 'heads/gone')]).toEqual([id, id])
+    two.host.shell(commandIn(lines.find(line => line.includes('v1')) ?? ''))
+    expect(two.host.git('rev-parse', 'v1')).toBe(id)
     expect(two.host.git('branch', '--format=%(refname:short)')).toBe('main')
   })
 
@@ -178,8 +228,12 @@ describe("the host's index", () => {
     expect(() => two.host.git('merge', 'topic')).toThrow()
     const before = two.host.git('ls-files', '-s')
     two.inside('commit', '-q', '--allow-empty', '-m', 'meanwhile')
-    await two.sync()
+    const { lines } = await two.sync()
     expect(two.host.git('ls-files', '-s')).toBe(before)
+    expect(lines.join()).toContain('finish or abort it there, then: pen git import')
+    two.host.git('merge', '--abort')
+    await two.sync()
+    expect(two.host.git('rev-parse', 'main')).toBe(two.inside('rev-parse', 'main'))
   })
 
   test('waits while another git command of the user holds the lock', async () => {

@@ -8,6 +8,7 @@ import { isHostRoot } from '../../src/base/kernel/host-root.ts'
 import type { GitDirectory } from '../../src/plan/facts.ts'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { makeOwnDirectory } from '../../src/repository/make-own-directory.ts'
+import { mergeAside } from '../../src/repository/merge-aside.ts'
 import type { OwnOptions } from '../../src/repository/own-repository.ts'
 import { heldCommits } from '../../src/repository/pending.ts'
 import { type SyncResult, syncAll } from '../../src/repository/sync-all.ts'
@@ -113,6 +114,11 @@ export class TwoRepositories {
     const options = { ...this.options, entry: this.entry, dir: this.own as HostPath }
     const held = hasConsent ? await heldCommits(options) : []
     return await syncAll({ ...options, consent: new Set(held.map(({ id }) => id)) })
+  }
+
+  /** As `pen git import --merge`. */
+  async merge(): Promise<readonly string[]> {
+    return await mergeAside({ ...this.options, identity: undefined, empty: `${this.entry}/empty` })
   }
 
   /** Each file of the host's git directory with its kind, mode and content. */

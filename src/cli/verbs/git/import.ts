@@ -1,7 +1,10 @@
 import { EXIT } from '../../../base/error.ts'
 import { Budget } from '../../../repository/budget.ts'
+import { mergeAside } from '../../../repository/merge-aside.ts'
 import { shownCommits } from '../../../repository/pending.ts'
 import { budgetFile, syncAll } from '../../../repository/sync-all.ts'
+import type { Prepared } from '../../../run/prepare.ts'
+import { repositoryOptions } from '../../../run/repository-options.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { ownRepositories } from './status.ts'
 
@@ -9,18 +12,22 @@ export const verb = defineVerb({
   name: 'git import',
   summary: "Take over the sandbox's commits now",
   details:
-    'pen does this by itself while a sandbox runs and at its end. Use it after a failure, or with --accept for commits that wait for your consent. Exit code 1 if something stays in the sandbox.',
+    'pen does this by itself while a sandbox runs and at its end. Use it after a failure, with --accept for commits that wait for your consent, or with --merge for a branch that moved on both sides: branch and index move, the working tree stays as it is. Exit code 1 if something stays in the sandbox.',
   flags: {
     accept: { kind: 'boolean', about: 'also take over what pen git log has shown' },
+    merge: { kind: 'boolean', about: 'also merge commits that were put aside below refs/pen' },
   },
   examples: {
     'pen git import': 'sync both repositories',
     'pen git import --accept': 'take over what waits for your consent',
+    'pen git import --merge': 'merge what was put aside',
   },
   async run({ flags, env, answer }) {
     const lines: string[] = []
     let isComplete = true
-    for (const options of await ownRepositories(env)) {
+    const { prepared, repositories } = await ownRepositories(env)
+    if (flags.merge) lines.push(...(await mergeInto(prepared)))
+    for (const options of repositories) {
       const consent = flags.accept ? shownCommits(options.world.sandbox.stateDir) : new Set<string>()
       Budget.forget(budgetFile(options.entry))
       const result = await syncAll({ ...options, consent })
@@ -31,3 +38,10 @@ export const verb = defineVerb({
     return isComplete ? EXIT.ok : EXIT.failed
   },
 })
+
+async function mergeInto(prepared: Prepared): Promise<readonly string[]> {
+  const options = repositoryOptions(prepared)
+  if (options === undefined) return []
+  const identity = prepared.facts.gitIdentity
+  return await mergeAside({ ...options, identity, empty: `${options.world.sandbox.stateDir}/git/empty` })
+}

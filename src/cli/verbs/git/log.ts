@@ -12,7 +12,7 @@ export const verb = defineVerb({
     'pen git import --accept': 'then take them over',
   },
   async run({ env, answer }) {
-    const [first] = await ownRepositories(env)
+    const [first] = (await ownRepositories(env)).repositories
     const held = first === undefined ? [] : await heldCommits(first)
     if (first !== undefined) rememberShown(first.world.sandbox.stateDir, held)
     const lines = held.flatMap(({ ref, commits, paths }) => [

@@ -1,6 +1,6 @@
 import { ownDirectories, pendingIn } from '../../../repository/pending.ts'
 import type { SyncAllOptions } from '../../../repository/sync-all.ts'
-import { prepare } from '../../../run/prepare.ts'
+import { type Prepared, prepare } from '../../../run/prepare.ts'
 import { repositoryOptions } from '../../../run/repository-options.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -14,7 +14,8 @@ export const verb = defineVerb({
     'pen git status --json': 'print JSON',
   },
   async run({ env, answer }) {
-    const pending = (await Promise.all((await ownRepositories(env)).map(pendingIn))).flat()
+    const { repositories } = await ownRepositories(env)
+    const pending = (await Promise.all(repositories.map(pendingIn))).flat()
     const lines = pending.map(
       ({ name, what, commit }) =>
         `${name}: ${what}${commit === undefined ? '' : ` (${commit.slice(0, 10)})`}`,
@@ -27,7 +28,7 @@ export const verb = defineVerb({
 /** Of sandboxes that run, and of those that left something. */
 export async function ownRepositories(
   env: Readonly<Record<string, string | undefined>>,
-): Promise<readonly SyncAllOptions[]> {
+): Promise<{ readonly prepared: Prepared; readonly repositories: readonly SyncAllOptions[] }> {
   const prepared = await prepare({
     command: [],
     env,
@@ -36,6 +37,7 @@ export async function ownRepositories(
     flags: () => ({}),
   })
   const options = repositoryOptions(prepared)
-  if (options === undefined) return []
-  return ownDirectories(options.world.sandbox.stateDir).map(place => ({ ...options, ...place }))
+  if (options === undefined) return { prepared, repositories: [] }
+  const places = ownDirectories(options.world.sandbox.stateDir)
+  return { prepared, repositories: places.map(place => ({ ...options, ...place })) }
 }
