@@ -9,7 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { branch, entry, put, started } from './evil-objects.ts'
+import { branch, entry, put, putBomb, started } from './evil-objects.ts'
 import type { TwoRepositories } from './two-repositories.ts'
 
 async function expectRefused(two: TwoRepositories, why: string | RegExp): Promise<void> {
@@ -130,6 +130,13 @@ describe('an evil object is refused', () => {
     const env = { GIT_DIR: two.own, PATH: process.env['PATH'] ?? '' }
     const big = Bun.spawnSync(['sh', '-c', script], { env }).stdout.toString().trim()
     branch(two, put(two, 'tree', entry('100644', 'bomb', big)))
+    await expectRefused(two, 'not taken over')
+    expect(existsSync(`${two.entry}/incoming`)).toBe(false)
+  })
+
+  test('when it is a bomb of 16 KB: a delta that grows to a gigabyte', async () => {
+    using two = started()
+    branch(two, put(two, 'tree', entry('100644', 'bomb', putBomb(two))))
     await expectRefused(two, 'not taken over')
     expect(existsSync(`${two.entry}/incoming`)).toBe(false)
   })
