@@ -156,9 +156,12 @@ const seconds = Number(process.env['FUZZ_SECONDS'] ?? 8)
 test(
   'random git on both sides loses no commit, and leaves only files of git and pen on the host',
   async () => {
-    await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), run), {
-      numRuns: 100_000,
-      interruptAfterTimeLimit: seconds * 1000,
+    const until = Date.now() + seconds * 1000
+    const some = async (steps: readonly Step[]): Promise<void> => {
+      if (Date.now() < until) await run(steps)
+    }
+    await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), some), {
+      numRuns: 10_000,
       endOnFailure: true,
     })
   },

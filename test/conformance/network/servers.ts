@@ -8,6 +8,7 @@ import { createServer as createHttps } from 'node:https'
 import { createServer as createTcp, type Server } from 'node:net'
 import { join, normalize } from 'node:path'
 import { DnsServer } from '../../gateway/dns-server.ts'
+import { serveGit } from './serve-git.ts'
 import { ZONES } from './zones.ts'
 
 const [role = '', dir = ''] = process.argv.slice(2)
@@ -27,6 +28,10 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
     response.write('first\n')
     const timer = setInterval(() => response.write('more\n'), 50)
     response.on('close', () => clearInterval(timer))
+    return
+  }
+  if (url.startsWith('/git/')) {
+    serveGit(request, response, join(dir, 'www'))
     return
   }
   if (url.startsWith('/files/')) {
