@@ -56,8 +56,10 @@ export class GitSurvey {
   own(dir: string): GitDirectory {
     this.#protectLeads(dir)
     this.#worktrees(dir)
-    const { found, links, complete } = findSubmodules(`${dir}/modules`)
-    if (!complete || links.length > 0)
+    // A linked worktree has submodules of its own.
+    const modules = this.records.map(record => findSubmodules(`${dir}/${record}/modules`.replace('/./', '/')))
+    const found = modules.flatMap(one => one.found)
+    if (modules.some(({ complete, links }) => !complete || links.length > 0))
       this.warn(
         `${dir}/modules holds links, or more than pen looks at: some submodules do not work inside`,
         'run pen in the submodule itself',
