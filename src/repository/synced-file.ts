@@ -2,7 +2,7 @@
  * The refs that both repositories had at the last sync, on disk. It begins as the folded refs of the start, as they are: a
  * line per HEAD, then git's own `packed-refs` format. So the start writes it without parsing anything.
  */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { OBJECT_ID } from './fold-refs.ts'
 import type { Synced } from './plan-sync.ts'
@@ -23,7 +23,9 @@ export const syncedText = (
     packed,
   ])
 
+/** A submodule that was made in the sandbox has none yet. */
 export function readSynced(file: string): Synced {
+  if (!existsSync(file)) return { refs: new Map(), heads: new Map(), stashes: new Set() }
   const refs = new Map<string, string>()
   const texts = new Map<string, string>()
   const stashes = new Set<string>()

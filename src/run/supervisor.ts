@@ -18,6 +18,7 @@ import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
 import { type PlaceWatch, watchPlaces } from '../protect/watch-places.ts'
 import type { OwnRepository } from '../repository/own-repository.ts'
+import { GitlinkWatch } from '../repository/watch-gitlinks.ts'
 import { describeProject } from './describe-project.ts'
 import type { Forwards } from './forwards.ts'
 import { LivePolicy } from './live-policy.ts'
@@ -101,6 +102,7 @@ export class Supervisor {
       await this.#forwardPorts()
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
+      const gitlinks = this.#watchGitlinks()
       running.begin(audit)
       this.#sandbox.repository?.watch(event => audit.record(event))
       phase(isCommand ? 'command started' : 'exec daemon started')
@@ -109,6 +111,7 @@ export class Supervisor {
       // From here on there may be hours of traffic, so compiling pays.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
       const ending = await running.ended.finally(() => places.finish())
+      this.#lines.push(...(gitlinks?.finish() ?? []))
       phase(isCommand ? 'command ended' : 'sandbox ended')
       const asked = await working
       await files.finish()
@@ -238,6 +241,23 @@ export class Supervisor {
         return exec(order, output)
       },
     }
+  }
+
+  #watchGitlinks(): GitlinkWatch | undefined {
+    const { prepared, running, audit, repository } = this.#sandbox
+    const { git, records } = prepared.facts.repository
+    if (git === undefined || repository === undefined) return undefined
+    return new GitlinkWatch({
+      git,
+      records,
+      workspace: prepared.plan.workspace,
+      stateDir: prepared.loaded.project.stateDir,
+      run: audit.run,
+      onNew: line => {
+        this.#lines.push(line)
+        running.kill()
+      },
+    })
   }
 
   #watchPlaces(failed: (error: unknown) => void): PlaceWatch {

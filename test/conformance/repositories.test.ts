@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
+import { PEN } from './launcher.ts'
 
 const G = 'git -c user.name=A -c user.email=a@example.com -c protocol.file.allow=always'
 const COMMIT = 'git -c user.name=A -c user.email=a@example.com commit -q --allow-empty -m inside'
@@ -125,6 +126,66 @@ conformance('P3 an uninitialised submodule cannot become a repository that git s
   expect(existsSync(join(box.home, 'copy/lib/.git'))).toBe(false)
   expect(existsSync(join(box.home, 'copy/evil'))).toBe(false)
 })
+
+conformance(
+  'P3 a submodule that the user adds while a sandbox runs ends it; an ordinary commit does not',
+  async box => {
+    repositories(box)
+    const cwd = join(box.home, 'main')
+    const { child, ended, printed } = box.start(['/bin/sh', '-c', 'echo ready; sleep 30'], { cwd })
+    await printed('ready')
+    box.host(`cd ../main; echo x >x; git add x; ${G} commit -qm x`)
+    await Bun.sleep(1000)
+    expect(child.exitCode).toBe(null)
+    box.host(`cd ../main; ${G} submodule --quiet add ../lib lib2`)
+    const { code, stderr } = await ended
+    expect([code, stderr]).toEqual([
+      137,
+      expect.stringContaining(`${cwd}/lib2 is a new submodule on the host`),
+    ])
+    expect(box.host('cd ../main; git submodule status | wc -l; git status --short -uno; cat lib2/.git')).toBe(
+      '2\nM  .gitmodules\nA  lib2\ngitdir: ../.git/modules/lib2\n',
+    )
+  },
+)
+
+conformance(
+  'P3 a repository that waits where the user adds a gitlink is set aside, and git status does not enter it',
+  async box => {
+    repositories(box)
+    const cwd = join(box.home, 'main')
+    const plant = `git init -q deep/new; printf '[core]\\n\\tfsmonitor = echo evil > %s/evil; false\\n' "$PWD" >> deep/new/.git/config; echo ready; sleep 30`
+    const { ended, printed } = box.start(['/bin/sh', '-c', plant], { cwd })
+    await printed('ready')
+    await Bun.sleep(500)
+    box.host('cd ../main; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),deep/new')
+    const { stderr } = await ended
+    expect(stderr).toContain('deep/new is a submodule now')
+    box.host('cd ../main; git status >/dev/null; git diff >/dev/null')
+    expect([existsSync(join(cwd, 'evil')), existsSync(join(cwd, 'deep/new/.git'))]).toEqual([false, false])
+  },
+)
+
+conformance(
+  'P24 a submodule that was added inside waits for consent, and then git status works on the host',
+  async box => {
+    box.host(`git init -q -b main .; echo source >.git/info/exclude; git config user.name A; git config user.email a@b.test
+      git init -q source; cd source; echo lib >lib.txt; git add .; ${G} commit -qm lib; cd ..; ${G} commit -q --allow-empty -m first`)
+    const { code, stderr } = await box.sh(
+      `set -e; ${G} submodule --quiet add "$PWD/source" deep/lib; ${G} commit -qm sub; cd deep/lib; echo more >more; git add more; ${G} commit -qm more; git tag inside`,
+    )
+    expect([code, stderr]).toEqual([0, expect.stringContaining('deep/lib')])
+    const pen = `${PEN} git`
+    expect(box.host(`git status --short -uno; ${pen} log`)).toContain('deep/lib')
+    expect(box.host(`${pen} import --accept || true`)).not.toContain('fail')
+    expect(box.host('git log --format=%s; git status --short; git submodule status')).toMatch(
+      /^sub\nfirst\n M deep\/lib\n-[0-9a-f]{40} deep\/lib\n$/,
+    )
+    expect(box.host('cd deep/lib; git log --format=%s; git status --short; git tag; git fsck --strict')).toBe(
+      'more\nlib\ninside\n',
+    )
+  },
+)
 
 /** Everything below `.git` but objects, refs, logs and the index, which the host's git writes when commits come over. */
 const FIXED = `find .git \\( -path .git/objects -o -path .git/refs -o -path .git/logs \\) -prune -o -type f ! -name index ! -name HEAD ! -name packed-refs -printf '%p %m ' -exec sha256sum {} \\; ; find .git -type l`

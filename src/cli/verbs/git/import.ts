@@ -1,12 +1,15 @@
 import { EXIT } from '../../../base/error.ts'
+import { makeModules, newSubmodules, requireStopped } from '../../../repository/accept-submodules.ts'
 import { Budget } from '../../../repository/budget.ts'
 import { mergeAside } from '../../../repository/merge-aside.ts'
 import { shownCommits } from '../../../repository/pending.ts'
-import { budgetFile, syncAll } from '../../../repository/sync-all.ts'
+import { budgetFile, type SyncAllOptions, syncAll } from '../../../repository/sync-all.ts'
 import type { Prepared } from '../../../run/prepare.ts'
 import { repositoryOptions } from '../../../run/repository-options.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { ownRepositories } from './status.ts'
+
+type Env = Readonly<Record<string, string | undefined>>
 
 export const verb = defineVerb({
   name: 'git import',
@@ -30,7 +33,12 @@ export const verb = defineVerb({
     for (const options of repositories) {
       const consent = flags.accept ? shownCommits(options.world.sandbox.stateDir) : new Set<string>()
       Budget.forget(budgetFile(options.entry))
-      const result = await syncAll({ ...options, consent })
+      const places = await newSubmodules({ ...options, consent })
+      if (places.length > 0) requireStopped(options.entry)
+      lines.push(...(await makeModules(options, places)))
+      // The survey finds the repositories that were just made.
+      const now = places.length === 0 ? options : ((await again(env, options.entry)) ?? options)
+      const result = await syncAll({ ...now, consent })
       lines.push(...result.lines)
       isComplete &&= result.isComplete
     }
@@ -45,3 +53,6 @@ async function mergeInto(prepared: Prepared): Promise<readonly string[]> {
   const identity = prepared.facts.gitIdentity
   return await mergeAside({ ...options, identity, empty: `${options.world.sandbox.stateDir}/git/empty` })
 }
+
+const again = async (env: Env, entry: string): Promise<SyncAllOptions | undefined> =>
+  (await ownRepositories(env)).repositories.find(one => one.entry === entry)

@@ -1,0 +1,88 @@
+/**
+ * Consent to commits that bring a submodule. The host's git enters it from then on, so its `.git` must lead to a repository of
+ * the host's own. A submodule that was added in the sandbox gets one: without it, `git status` would fail.
+ */
+import { existsSync } from 'node:fs'
+import { PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { tryLock } from '../config/lock.ts'
+import { readGitConfig, readGitFile } from '../survey/git/directory.ts'
+import { changedPaths, pathText } from './apply-sync.ts'
+import { runGit } from './git-runner.ts'
+import { setAsidePlanted } from './gitlink-places.ts'
+import { HostGit } from './host-git.ts'
+import { syncedFile } from './make-own-directory.ts'
+import type { SyncAllOptions } from './sync-all.ts'
+import { writeSynced } from './synced-file.ts'
+
+/** The name of a submodule, which may have slashes. Hostile: it becomes a path in the host's git directory. */
+const NAME = /^modules\/[A-Za-z0-9_][\w.+-]{0,100}(?:\/[A-Za-z0-9_][\w.+-]{0,100}){0,4}$/
+const MAKE = `unset GIT_WORK_TREE; export GIT_DIR="$GIT_DIR/$1"
+  mkdir -p "$GIT_DIR" && git init -q --bare -b main --object-format="$2" && git config core.bare false &&
+  git config core.logAllRefUpdates true && git config core.worktree "$3"`
+
+/** New submodules of commits that the user agrees to, as absolute paths. Call it before they come over. */
+export async function newSubmodules(options: SyncAllOptions): Promise<readonly string[]> {
+  const { git, entry, workspace, consent = new Set() } = options
+  using host = new HostGit(git.path, `${entry}/empty`)
+  const head = (await host.run({ script: 'git rev-parse -q --verify HEAD' })).stdout.toString().trim()
+  const places = new Set<string>()
+  for (const id of consent) {
+    // It may be a commit of a submodule, or have come over before.
+    if ((await host.run({ script: 'git cat-file -e "$1^{tree}"', args: [id] })).code !== 0) continue
+    for (const { path, before, after } of await changedPaths(
+      host.run,
+      {},
+      head === '' ? undefined : head,
+      id,
+    ))
+      if (after.startsWith('160000') && !before.startsWith('160000'))
+        places.add(`${workspace}/${pathText(path)}`)
+  }
+  return [...places]
+}
+
+/** A sandbox that runs could put its repository back. */
+export function requireStopped(entry: string): void {
+  const lock = tryLock(`${entry}.lock`)
+  lock?.release()
+  if (lock === undefined)
+    throw new PenError('STATE', {
+      what: 'commits with a new submodule are taken over only while no sandbox runs',
+      hint: 'end the sandbox (pen stop), then repeat the command',
+    })
+}
+
+/** Gives each place a repository of the host's, without commits yet: the next sync brings them. Returns lines for the user. */
+export async function makeModules(
+  options: SyncAllOptions,
+  places: readonly string[],
+): Promise<readonly string[]> {
+  const { git, entry, dir, workspace, records } = options
+  using host = new HostGit(git.path, `${entry}/empty`)
+  const lines: string[] = []
+  for (const place of places) {
+    const target = readGitFile(`${place}/.git`)
+    const below = target?.startsWith(`${git.path}/`) ? target.slice(git.path.length + 1) : ''
+    if (existsSync(`${git.path}/${below}`) && below !== '') continue
+    const settings = NAME.test(below) ? readGitConfig(`${dir}/${below}/config`) : undefined
+    if (settings === undefined) {
+      lines.push(
+        `git: ${printable(place, 500)} is a submodule without a repository; to get it: git submodule update --init`,
+      )
+      continue
+    }
+    const isLong = settings.some(({ key, value }) => key === 'extensions.objectformat' && value === 'sha256')
+    const up = '../'.repeat(below.split('/').length + 1)
+    const args = [below, isLong ? 'sha256' : 'sha1', `${up}${place.slice(workspace.length + 1)}`]
+    await runGit(host.run, { script: MAKE, args, env: { GIT_CONFIG_COUNT: '0' } })
+    const unborn = { branch: 'refs/heads/main', commit: undefined, isBusy: false, isOpen: false }
+    writeSynced(syncedFile(`${entry}/synced`, `/${below}`), {
+      refs: new Map(),
+      heads: new Map([['.', unborn]]),
+      stashes: new Set(),
+    })
+  }
+  // A pointer that leads nowhere, or a repository in the working tree itself.
+  return [...lines, ...setAsidePlanted({ git, records, workspace }, places, 'planted')]
+}

@@ -1,0 +1,81 @@
+/**
+ * Ends a sandbox when the host's index gets a new gitlink, as by `git submodule add` or `git switch` on the host. The place
+ * cannot be held in a sandbox that runs: a process may have the directory open, and a mount does not change that. The next
+ * start holds it.
+ */
+import { lookAt } from '../base/beneath/look-at.ts'
+import { PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { gitlinkPlaces, indexes, setAsidePlanted, type Worktrees } from './gitlink-places.ts'
+
+const LOOK_MS = 250
+/** Shorter runs need no watch. */
+const START_AFTER_MS = 20
+
+export interface GitlinkOptions extends Worktrees {
+  readonly stateDir: string
+  readonly run: string
+  /** A line for the user. The sandbox must end. */
+  readonly onNew: (line: string) => void
+}
+
+export class GitlinkWatch {
+  readonly #options: GitlinkOptions
+  readonly #files: readonly string[]
+  #known: ReadonlySet<string> | undefined
+  #added: readonly string[] = []
+  #states = ''
+  #timer: ReturnType<typeof setTimeout>
+
+  constructor(options: GitlinkOptions) {
+    this.#options = options
+    this.#files = indexes(options).map(({ dir }) => `${dir}/index`)
+    this.#timer = this.#later(START_AFTER_MS)
+  }
+
+  /** After the last process of the sandbox. Returns lines for the user. */
+  finish(): readonly string[] {
+    clearTimeout(this.#timer)
+    if (this.#known !== undefined) this.#look()
+    return setAsidePlanted(this.#options, this.#added, `planted-${this.#options.run}`)
+  }
+
+  #later(ms: number): ReturnType<typeof setTimeout> {
+    const timer = setTimeout(() => {
+      try {
+        this.#look()
+      } catch (error) {
+        // The user's git directory is locked for a moment. The end of the run looks again.
+        if (!(error instanceof PenError)) throw error
+      }
+      if (this.#added.length === 0) this.#timer = this.#later(LOOK_MS)
+    }, ms)
+    timer.unref()
+    return timer
+  }
+
+  #look(): void {
+    const { stateDir, onNew } = this.#options
+    const states = this.#files.map(state).join(' ')
+    if (states === this.#states || this.#added.length > 0) return
+    this.#states = states
+    const places = gitlinkPlaces(this.#options, `${stateDir}/gitlinks.json`)
+    // Unreadable for a moment: look again.
+    if (places === undefined) this.#states = ''
+    else if (this.#known === undefined) this.#known = places
+    else {
+      this.#added = [...places].filter(place => !this.#known?.has(place))
+      const [first] = this.#added
+      if (first === undefined) this.#known = new Set([...this.#known, ...places])
+      else
+        onNew(
+          `git: ${printable(first, 500)} is a new submodule on the host, which a sandbox that runs could replace: the sandbox was ended; fix: start it again`,
+        )
+    }
+  }
+}
+
+const state = (file: string): string => {
+  const stats = lookAt(file)
+  return stats === undefined ? '-' : `${stats.ino}.${stats.ctimeNs}`
+}
