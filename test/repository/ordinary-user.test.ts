@@ -1,4 +1,7 @@
-/** The same claims for an ordinary user: as root, this file runs the others as `pentest`. */
+/**
+ * The same claims for an ordinary user: as root, this file runs the others as `pentest`. Evil objects are left out: git
+ * refuses them, whoever runs it.
+ */
 import { expect } from 'bun:test'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { ordinary } from '../conformance/launcher.ts'
@@ -14,11 +17,14 @@ onlyWhen(ordinary !== undefined)(
     const files = ['everyday', 'conflicts', 'consent', 'hostile'].map(
       name => `${import.meta.dir}/${name}.test.ts`,
     )
-    const child = Bun.spawn([...become, process.execPath, 'test', '--timeout', '60000', ...files], {
-      env: { PATH: process.env['PATH'] ?? '', HOME: dir, TMPDIR: dir },
-      stdout: 'pipe',
-      stderr: 'pipe',
-    })
+    const child = Bun.spawn(
+      [...become, process.execPath, 'test', '--timeout', '60000', '-t', '^(?!an evil)', ...files],
+      {
+        env: { PATH: process.env['PATH'] ?? '', HOME: dir, TMPDIR: dir },
+        stdout: 'pipe',
+        stderr: 'pipe',
+      },
+    )
     const [out, err, code] = await Promise.all([
       new Response(child.stdout).text(),
       new Response(child.stderr).text(),
