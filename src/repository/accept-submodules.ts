@@ -4,19 +4,16 @@
  */
 import { existsSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
-import { printable } from '../base/printable.ts'
 import { tryLock } from '../config/lock.ts'
 import { readGitConfig, readGitFile } from '../survey/git/directory.ts'
-import { changedPaths, pathText } from './apply-sync.ts'
+import { changedPaths, parentsOf, pathText } from './apply-sync.ts'
 import { runGit } from './git-runner.ts'
-import { setAsidePlanted } from './gitlink-places.ts'
+import { moduleName, setAsidePlanted } from './gitlink-places.ts'
 import { HostGit } from './host-git.ts'
 import { syncedFile } from './make-own-directory.ts'
 import type { SyncAllOptions } from './sync-all.ts'
 import { writeSynced } from './synced-file.ts'
 
-/** The name of a submodule, which may have slashes. Hostile: it becomes a path in the host's git directory. */
-const NAME = /^modules\/[A-Za-z0-9_][\w.+-]{0,100}(?:\/[A-Za-z0-9_][\w.+-]{0,100}){0,4}$/
 const MAKE = `unset GIT_WORK_TREE; export GIT_DIR="$GIT_DIR/$1"
   mkdir -p "$GIT_DIR" && git init -q --bare -b main --object-format="$2" && git config core.bare false &&
   git config core.logAllRefUpdates true && git config core.worktree "$3"`
@@ -60,21 +57,20 @@ export async function makeModules(
 ): Promise<readonly string[]> {
   const { git, entry, dir, workspace, records } = options
   using host = new HostGit(git.path, `${entry}/empty`)
-  const lines: string[] = []
   for (const place of places) {
-    const target = readGitFile(`${place}/.git`)
-    const below = target?.startsWith(`${git.path}/`) ? target.slice(git.path.length + 1) : ''
-    if (existsSync(`${git.path}/${below}`) && below !== '') continue
-    const settings = NAME.test(below) ? readGitConfig(`${dir}/${below}/config`) : undefined
-    if (settings === undefined) {
-      lines.push(
-        `git: ${printable(place, 500)} is a submodule without a repository; to get it: git submodule update --init`,
-      )
-      continue
-    }
+    const below = moduleName(git, readGitFile(`${place}/.git`))
+    if (below !== undefined && existsSync(`${git.path}/${below}`)) continue
+    const settings = below === undefined ? undefined : readGitConfig(`${dir}/${below}/config`)
+    // In a submodule's repository, others lie below its own `modules`.
+    const isNested = parentsOf(below ?? '').some(
+      parent =>
+        moduleName(git, `${git.path}/${parent}`) !== undefined && existsSync(`${git.path}/${parent}/HEAD`),
+    )
+    if (below === undefined || settings === undefined || isNested) continue
     const isLong = settings.some(({ key, value }) => key === 'extensions.objectformat' && value === 'sha256')
     const up = '../'.repeat(below.split('/').length + 1)
-    const args = [below, isLong ? 'sha256' : 'sha1', `${up}${place.slice(workspace.length + 1)}`]
+    const tree = git.path === `${workspace}/.git` ? `${up}${place.slice(workspace.length + 1)}` : place
+    const args = [below, isLong ? 'sha256' : 'sha1', tree]
     await runGit(host.run, { script: MAKE, args, env: { GIT_CONFIG_COUNT: '0' } })
     const unborn = { branch: 'refs/heads/main', commit: undefined, isBusy: false, isOpen: false }
     writeSynced(syncedFile(`${entry}/synced`, `/${below}`), {
@@ -84,5 +80,5 @@ export async function makeModules(
     })
   }
   // A pointer that leads nowhere, or a repository in the working tree itself.
-  return [...lines, ...setAsidePlanted({ git, records, workspace }, places, 'planted')]
+  return setAsidePlanted({ git, records, workspace }, places)
 }

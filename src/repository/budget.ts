@@ -11,12 +11,15 @@ const GIB = 1024 ** 3
 interface Amounts {
   /** New names of refs. */
   readonly refs: number
+  /** Each is a line in a log of the host's. */
+  readonly moves: number
   readonly objects: number
   /** In packs and git-lfs objects. */
   readonly bytes: number
 }
 
-const MOST: Amounts = { refs: 5000, objects: 1_000_000, bytes: 4 * GIB }
+const NOTHING: Amounts = { refs: 0, moves: 0, objects: 0, bytes: 0 }
+const MOST: Amounts = { refs: 5000, moves: 100_000, objects: 1_000_000, bytes: 4 * GIB }
 
 export class Budget {
   readonly #file: string
@@ -28,8 +31,8 @@ export class Budget {
     this.#file = file
     this.#most = most
     this.#spent = existsSync(file)
-      ? (JSON.parse(readFileSync(file, 'utf8')) as Amounts)
-      : { refs: 0, objects: 0, bytes: 0 }
+      ? { ...NOTHING, ...(JSON.parse(readFileSync(file, 'utf8')) as Partial<Amounts>) }
+      : NOTHING
   }
 
   get refsLeft(): number {
@@ -37,11 +40,13 @@ export class Budget {
   }
 
   /** Call it before the host's repository gets them. Returns why they must stay in the sandbox. */
-  spend({ refs = 0, objects = 0, bytes = 0 }: Partial<Amounts>): string | undefined {
-    if (refs + objects + bytes === 0) return undefined
-    const { refs: r, objects: o, bytes: b } = this.#spent
-    const spent: Amounts = { refs: r + refs, objects: o + objects, bytes: b + bytes }
-    const { objects: mostObjects, bytes: mostBytes } = this.#most
+  spend(some: Partial<Amounts>): string | undefined {
+    const { refs, moves, objects, bytes } = { ...NOTHING, ...some }
+    if (refs + moves + objects + bytes === 0) return undefined
+    const { refs: r, moves: m, objects: o, bytes: b } = this.#spent
+    const spent: Amounts = { refs: r + refs, moves: m + moves, objects: o + objects, bytes: b + bytes }
+    const { moves: mostMoves, objects: mostObjects, bytes: mostBytes } = this.#most
+    if (spent.moves > mostMoves) return `one run may move refs ${mostMoves} times, and this would be more`
     if (spent.objects > mostObjects) return `one run may bring ${mostObjects} objects, and this would be more`
     if (spent.bytes > mostBytes)
       return `one run may bring ${showBytes(mostBytes as Bytes)}, and this would be more`

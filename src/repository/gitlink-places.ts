@@ -5,6 +5,7 @@
 import { closeSync, renameSync } from 'node:fs'
 import { lookAt } from '../base/beneath/look-at.ts'
 import { openCanonical, tryOpenBeneath } from '../base/beneath/open-beneath.ts'
+import { errnoOf, PenError } from '../base/error.ts'
 import { dirname, resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import type { GitDirectory } from '../plan/facts.ts'
@@ -42,31 +43,36 @@ export function gitlinkPlaces(worktrees: Worktrees, cache: string): ReadonlySet<
   return places
 }
 
+/** Below a git directory. Its parts may come from a sandbox. */
+const MODULE =
+  /^(?:worktrees\/[^/]+\/)?modules\/[A-Za-z0-9_][\w.+-]{0,100}(?:\/[A-Za-z0-9_][\w.+-]{0,100}){0,6}$/
+
+/** The place of a submodule's repository in the host's. Other directories there, such as refs, have names of the sandbox's. */
+export function moduleName({ path }: GitDirectory, target: string | undefined): string | undefined {
+  const below = target?.startsWith(`${path}/`) ? target.slice(path.length + 1) : ''
+  return MODULE.test(below) ? below : undefined
+}
+
 /**
  * Renames a `.git` that does not lead to a repository of the host's: the sandbox could write it. No process of the sandbox
  * may run. Returns lines for the user.
  */
-export function setAsidePlanted(
-  { git, workspace }: Worktrees,
-  places: Iterable<string>,
-  mark: string,
-): readonly string[] {
+export function setAsidePlanted(worktrees: Worktrees, places: Iterable<string>): readonly string[] {
+  const { workspace } = worktrees
   const lines: string[] = []
   const top = openCanonical(workspace)
   try {
     for (const place of places) {
-      if (!place.startsWith(`${workspace}/`)) continue
-      const dir = tryOpenBeneath(top, place.slice(workspace.length + 1))
+      const dir = place.startsWith(`${workspace}/`)
+        ? tryOpenBeneath(top, place.slice(workspace.length + 1))
+        : undefined
       if (dir === undefined) continue
       try {
-        const file = `/proc/self/fd/${dir}/.git`
-        const stats = lookAt(file)
-        const target = stats?.isFile() && stats.nlink === 1n ? readGitFile(file, place) : undefined
-        const isOwn = target?.startsWith(`${git.path}/`) === true && lookAt(target)?.isDirectory() === true
-        if (stats === undefined || isOwn) continue
-        renameSync(file, `${file}.${mark}`)
+        lines.push(...setAside(worktrees, place, `/proc/self/fd/${dir}/.git`))
+      } catch (error) {
+        if (errnoOf(error) === undefined && !(error instanceof PenError)) throw error
         lines.push(
-          `git: ${printable(place, 500)} is a submodule now, and its .git was the sandbox's to write: it is .git.${mark} there; fix: git submodule update --init, on the host`,
+          `git: pen could not look at the new submodule ${printable(place, 500)}; fix: remove it before you use git`,
         )
       } finally {
         closeSync(dir)
@@ -76,4 +82,17 @@ export function setAsidePlanted(
     closeSync(top)
   }
   return lines
+}
+
+function setAside({ git }: Worktrees, place: string, file: string): readonly string[] {
+  const stats = lookAt(file)
+  const target = stats?.isFile() && stats.nlink === 1n ? readGitFile(file, place) : undefined
+  const isOwn = moduleName(git, target) !== undefined && lookAt(target ?? '')?.isDirectory() === true
+  if (stats === undefined || isOwn) return []
+  // The sandbox must not guess the name: a directory there would prevent the rename.
+  const mark = `planted-${crypto.randomUUID().slice(0, 8)}`
+  renameSync(file, `${file}.${mark}`)
+  return [
+    `git: ${printable(place, 500)} is a submodule now, and its .git was the sandbox's to write: it is .git.${mark} there; fix: git submodule update --init, on the host`,
+  ]
 }

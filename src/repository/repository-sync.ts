@@ -13,7 +13,7 @@ import {
 } from './apply-sync.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 import { importLargeFiles } from './import-large-files.ts'
-import { type ImportOptions, importObjects } from './import-objects.ts'
+import { type ImportOptions, ImportRefused, importObjects, spend } from './import-objects.ts'
 import {
   type Aside,
   currentCommit,
@@ -36,6 +36,8 @@ export interface SyncOptions extends ImportOptions {
   readonly records: readonly string[]
   /** The sandbox's id, for `refs/pen/<id>/…`. */
   readonly sandbox: string
+  /** When the sync must have looked at everything. */
+  readonly until: number
   /** Whether a path that a commit brings needs consent. `blob` is its content. */
   readonly isGuarded: (path: string, blob: string, isLink: boolean) => boolean
   /** A file of pen's own. It lists the host's indexes that follow a branch at this moment. */
@@ -164,11 +166,12 @@ export class RepositorySync {
     plan: SyncPlan,
     current: string | undefined,
   ): Promise<{ readonly moved: readonly string[]; readonly aside: readonly Aside[] }> {
-    const { host, sandbox, consent, budget } = this.#options
+    const { host, sandbox, consent } = this.#options
     const held = await this.#heldStashes(plan.stashes, current)
     const stashes = plan.stashes.filter(id => !held.some(stash => stash.id === id))
+    const refs = plan.refs.filter(({ old }) => old === undefined).length + stashes.length
+    spend(this.#options, { refs, moves: plan.refs.length })
     this.#record(plan, held)
-    budget.spend({ refs: plan.refs.filter(({ old }) => old === undefined).length + stashes.length })
     if (plan.indexes.length > 0) writeFileAtomically(this.#options.journal, JSON.stringify(plan.indexes))
     const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
     rmSync(this.#options.journal, { force: true })
@@ -189,7 +192,8 @@ export class RepositorySync {
     )
     const moved = plan.refs.filter(move => !failed.includes(move)).map(({ name }) => name)
     const heads = plan.heads.map(({ head }) => head.branch ?? HELD_HEAD)
-    if (consent.size > 0) await this.#dropHeld([...moved, ...heads, ...stashes.map(heldStash)])
+    const put = aside.flatMap(({ name, reason }) => (reason === 'consent' ? [] : [name]))
+    if (consent.size > 0) await this.#dropHeld([...moved, ...heads, ...put, ...stashes.map(heldStash)])
     return { moved, aside }
   }
 
@@ -284,7 +288,7 @@ export class RepositorySync {
   }
 
   #rules(crosses: RegExp, judge: SyncRules['judge']): SyncRules {
-    const { records, host, consent, isGuarded, budget } = this.#options
+    const { records, host, consent, isGuarded, budget, until } = this.#options
     return {
       synced: this.#synced,
       maxNew: crosses === CROSSES_TO_HOST ? Math.min(MAX_NEW, budget.refsLeft) : Number.POSITIVE_INFINITY,
@@ -301,6 +305,8 @@ export class RepositorySync {
         ).code === 0,
       needsConsent: async (old, now) => {
         if (consent.has(now) || crosses !== CROSSES_TO_HOST) return []
+        // A sandbox can make thousands of refs whose trees take a second each.
+        if (Date.now() > until) throw new ImportRefused('it takes too long to look at each of them')
         // A tag may name a file.
         const type = await host.run({ script: 'git cat-file -t "$1^{}"', args: [now], ...this.#at })
         if (type.stdout.toString() === 'blob\n') return []

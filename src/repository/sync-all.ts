@@ -64,13 +64,14 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   let host: HostGit | undefined
   try {
     host = new HostGit(git.path, `${entry}/empty`)
-    const box = new GitBox(world, git, dir, Date.now() + MAX_SYNC_MS)
+    const until = Date.now() + MAX_SYNC_MS
+    const box = new GitBox(world, git, dir, until)
     const budget = new Budget(budgetFile(entry))
     for (const directory of [git, ...git.submodules]) {
       const below = directory.path.slice(git.path.length)
       const file = syncedFile(`${entry}/synced`, below)
       const sync = new RepositorySync(
-        { ...syncOptions(options, directory, below), host, box, budget, journal: `${file}.moving` },
+        { ...syncOptions(options, directory, below), host, box, budget, until, journal: `${file}.moving` },
         readSynced(file),
       )
       let report = await sync.run()

@@ -14,7 +14,6 @@ const START_AFTER_MS = 20
 
 export interface GitlinkOptions extends Worktrees {
   readonly stateDir: string
-  readonly run: string
   /** A line for the user. The sandbox must end. */
   readonly onNew: (line: string) => void
 }
@@ -36,22 +35,26 @@ export class GitlinkWatch {
   /** After the last process of the sandbox. Returns lines for the user. */
   finish(): readonly string[] {
     clearTimeout(this.#timer)
-    if (this.#known !== undefined) this.#look()
-    return setAsidePlanted(this.#options, this.#added, `planted-${this.#options.run}`)
+    if (this.#known !== undefined) this.#tryLook()
+    return setAsidePlanted(this.#options, this.#added)
   }
 
   #later(ms: number): ReturnType<typeof setTimeout> {
     const timer = setTimeout(() => {
-      try {
-        this.#look()
-      } catch (error) {
-        // The user's git directory is locked for a moment. The end of the run looks again.
-        if (!(error instanceof PenError)) throw error
-      }
+      this.#tryLook()
       if (this.#added.length === 0) this.#timer = this.#later(LOOK_MS)
     }, ms)
     timer.unref()
     return timer
+  }
+
+  #tryLook(): void {
+    try {
+      this.#look()
+    } catch (error) {
+      // The user's git directory cannot be read for a moment. The next look, or the next start, finds it.
+      if (!(error instanceof PenError)) throw error
+    }
   }
 
   #look(): void {

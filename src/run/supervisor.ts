@@ -244,7 +244,7 @@ export class Supervisor {
   }
 
   #watchGitlinks(): GitlinkWatch | undefined {
-    const { prepared, running, audit, repository } = this.#sandbox
+    const { prepared, running, repository } = this.#sandbox
     const { git, records } = prepared.facts.repository
     if (git === undefined || repository === undefined) return undefined
     return new GitlinkWatch({
@@ -252,7 +252,6 @@ export class Supervisor {
       records,
       workspace: prepared.plan.workspace,
       stateDir: prepared.loaded.project.stateDir,
-      run: audit.run,
       onNew: line => {
         this.#lines.push(line)
         running.kill()

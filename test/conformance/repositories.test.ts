@@ -187,6 +187,40 @@ conformance(
   },
 )
 
+conformance('P24 after consent to a gitlink, git enters nothing that the sandbox wrote', async box => {
+  box.host(`git init -q -b main .; ${G} commit -q --allow-empty -m first`)
+  const evil = `printf '[core]\\n\\tfsmonitor = echo evil > %s/evil; false\\n' "$PWD"`
+  const link = (name: string): string =>
+    `git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),${name}`
+  const { code } =
+    await box.sh(`set -e; for n in HEAD objects/a refs/a; do git update-ref refs/heads/x/$n HEAD; done
+      git init -q nested; ${evil} >>nested/.git/config; ${link('nested')}
+      mkdir away pointer; git init -q --bare fake; ${evil} >>fake/config; echo "gitdir: $PWD/fake" >away/.git; ${link('away')}
+      echo 'gitdir: ../.git/refs/heads/x' >pointer/.git; ${link('pointer')}; ${G} commit -qm links`)
+  expect(code).toBe(0)
+  box.host(`${PEN} git log; ${PEN} git import --accept || true`)
+  expect(
+    box.host('git log -1 --format=%s; git ls-files; git status >/dev/null; git diff >/dev/null; ls'),
+  ).toBe('links\naway\nnested\npointer\naway\nfake\nnested\npointer\n')
+  const left = ['nested', 'away', 'pointer'].filter(name => existsSync(join(box.project, name, '.git')))
+  expect(left).toEqual([])
+})
+
+conformance('P24 commits with a submodule are not taken over while a sandbox runs', async box => {
+  box.host(`git init -q -b main .; ${G} commit -q --allow-empty -m first`)
+  const script = `git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib; ${G} commit -qm link; echo ready; until [ -e stop ]; do sleep 0.1; done`
+  const { ended, printed } = box.start(['/bin/sh', '-c', script])
+  await printed('ready')
+  const held = 'git for-each-ref refs/pen | grep -q held'
+  box.host(`for i in $(seq 100); do ${held} && break; sleep 0.1; done; ${held}`)
+  expect(box.host(`${PEN} git log >/dev/null; ${PEN} git import --accept 2>&1 || true`)).toContain(
+    'while no sandbox runs',
+  )
+  expect(box.host('git log --format=%s; git ls-files')).toBe('first\n')
+  box.host('touch stop')
+  await ended
+})
+
 /** Everything below `.git` but objects, refs, logs and the index, which the host's git writes when commits come over. */
 const FIXED = `find .git \\( -path .git/objects -o -path .git/refs -o -path .git/logs \\) -prune -o -type f ! -name index ! -name HEAD ! -name packed-refs -printf '%p %m ' -exec sha256sum {} \\; ; find .git -type l`
 
