@@ -1,6 +1,6 @@
 /**
  * The same claims for an ordinary user: as root, this file runs the others as `pentest`. Evil objects are left out: git
- * refuses them, whoever runs it.
+ * refuses them for every user.
  */
 import { expect } from 'bun:test'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
