@@ -131,6 +131,8 @@ export interface Running {
   readonly full?: Promise<void>
   /** Present when pen, as its own user, may neither inspect nor kill the first process. */
   readonly reach?: InitHandle | undefined
+  /** The sandbox's processes are not processes of the host's kernel: pen cannot stop them for a moment. */
+  readonly ownKernel?: true
   /** Kills every process of the sandbox by SIGKILL at once. */
   kill(): void
   /** Passes a signal to the command, as a terminal does. */
@@ -194,6 +196,8 @@ export interface StartOptions {
   readonly stdio: readonly [number | 'inherit', number | 'inherit', number | 'inherit']
   /** Start the exec daemon instead of the plan's command. `exec` then starts commands. */
   readonly execDaemon: boolean
+  /** Open for writing: a backend writes a line into it when it ends the sandbox of a pen that was killed. */
+  readonly witness?: number
   readonly placement: Placement
   readonly rules: Rules
   readonly container: ContainerOptions

@@ -1,6 +1,7 @@
 /** Cgroups that a container engine or systemd makes. pen reads their counters, and sets the one limit that an engine cannot know. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { readKernelFile } from '../base/kernel/kernel-file.ts'
+import type { Bounds } from './bounds.ts'
 import type { Cgroup, CgroupLimit } from './cgroup.ts'
 import { readV1 } from './cgroup-v1.ts'
 import { readV2 } from './cgroup-v2.ts'
@@ -44,4 +45,15 @@ export function cgroupOf(pid: number): Cgroup | undefined {
   } catch {
     return undefined
   }
+}
+
+/**
+ * The version 2 cgroup that holds this sandbox alone. An engine's cgroup is left out: its first process is pen's exec daemon, which
+ * ends the container when pen is killed.
+ */
+export function sandboxCgroup({ support, cgroup, name }: Bounds, init: number): string | undefined {
+  if (support.mechanism.how === 'cgroup-v2') return cgroup?.dirs[0]
+  if (support.mechanism.how !== 'systemd-scope') return undefined
+  const dir = cgroupsOf(init).v2?.dir
+  return dir?.endsWith(`/${name}.scope`) ? dir : undefined
 }

@@ -6,12 +6,14 @@ import { type Bounds, CORES } from './bounds.ts'
 import { CapacityWatch } from './capacity-watch.ts'
 import { CGROUP_LIMITS, type Cgroup, type CgroupCounters } from './cgroup.ts'
 import { type DiskBudget, DiskWatch } from './disk-watch.ts'
-import { cgroupOf } from './engine-cgroup.ts'
+import { cgroupOf, sandboxCgroup } from './engine-cgroup.ts'
+import { Freezer } from './freezer.ts'
 import { type InitHandle, initHandle } from './init-handle.ts'
 import type { LimitHit } from './limit-hit.ts'
 import { cgroupParents, type LimitSupport } from './probe.ts'
 import { cpuMsOf } from './process-usage.ts'
 import { sweepAndRemember } from './stale.ts'
+import { Throttle } from './throttle.ts'
 import { type NextLook, Watchdog } from './watchdog.ts'
 
 const FIRST_LOOK_MS = 100
@@ -58,6 +60,7 @@ export class LimitHandle {
   readonly #pending = new Set<Pending>()
   /** The init of a container and the exec daemon. Alone they use nothing up. */
   #own: ReadonlySet<number> | undefined
+  #freezer: (() => Freezer) | undefined
   #woken = performance.now()
   readonly #listeners: ((hit: LimitHit) => void)[] = []
   readonly #hits = new Map<string, LimitHit>()
@@ -80,6 +83,8 @@ export class LimitHandle {
   /** Starts watching before the command starts, so that limits apply from its first moment. */
   attach(init: number, reach: InitHandle = initHandle(init)): void {
     this.#init = { pid: init, reach }
+    const throttle = new Throttle(init)
+    this.#freezer = () => new Freezer(sandboxCgroup(this.bounds, init), throttle)
     setImmediate(() => this.#sweepOnce())
     const own = this.#ownProcesses(init)
     if (this.#support.mechanism.how === 'engine') this.#own = own
@@ -88,7 +93,8 @@ export class LimitHandle {
     if (this.#limits.cpus >= CORES) watch.delete('cpus')
     if (watch.size > 0) {
       const report = (hit: LimitHit): void => this.#hit(hit)
-      const watchdog = new Watchdog({ init, root: reach.root, limits: this.#limits, watch, own, report })
+      const { root } = reach
+      const watchdog = new Watchdog({ init, root, limits: this.#limits, watch, own, throttle, report })
       this.#watchdog = watchdog
       this.#repeat(() => watchdog.look())
     }
@@ -112,6 +118,12 @@ export class LimitHandle {
   /** Reads the counters now, because an engine removes its cgroups together with the container. */
   look(): void {
     if (this.#support.held.size > 0 && !this.#finished) this.#lookAtCounters()
+  }
+
+  /** Pauses the sandbox as far as that is possible. `act` runs in any case. */
+  async whilePaused<T>(act: () => Promise<T>): Promise<T> {
+    const freezer = this.#freezer?.()
+    return await (freezer === undefined ? act() : freezer.whilePaused(act))
   }
 
   /** Called for each limit that is reached, and again when more is refused. A `killed` sandbox has already been killed. */

@@ -1,5 +1,6 @@
 /**
- * Throttles a sandbox without a cgroup: pauses its processes for as long as they exceeded their share. Shells notice stopped
+ * Pauses the processes of a sandbox by SIGSTOP: for as long as they exceeded their share of the CPUs, and while pen looks at what
+ * they made. It only slows a sandbox down: a timer can wake a process, and forks can outrun the passes. Shells notice stopped
  * children, so parents are paused before their children and resumed after them.
  */
 import { signal } from '../base/kernel/end-processes.ts'
@@ -10,8 +11,11 @@ const SETTLE_MS = 5
 /** After this many failures, pause anyway: a parent that never stops must not keep its children running. */
 const MOST_TRIES = 5
 
+type Reason = 'cpu' | 'look'
+
 export class Throttle {
   readonly #init: number
+  readonly #reasons = new Set<Reason>()
   #paused: Member[] = []
   #tries = 0
 
@@ -20,16 +24,17 @@ export class Throttle {
   }
 
   get isPaused(): boolean {
-    return this.#paused.length > 0
+    return this.#reasons.has('cpu')
   }
 
   /**
    * Pauses every process except the init. A process that the user stopped stays stopped. Returns false when a parent did not stop
-   * before its children: all run again, and the caller retries.
+   * before its children: these run again, and the caller retries.
    */
-  pause(): boolean {
+  pause(reason: Reason = 'cpu'): boolean {
     const patient = this.#tries++ < MOST_TRIES
     const seen = new Set<number>()
+    const mine: Member[] = []
     for (let pass = 0; pass < PASSES; pass++) {
       const fresh = listTree(this.#init).filter(({ pid, depth }) => depth > 0 && !seen.has(pid))
       // A child that was forked while its parent was being paused appears in the next pass.
@@ -42,21 +47,27 @@ export class Throttle {
           const state = statFields(member.pid)?.[0]
           return state !== undefined && !'TtZX'.includes(state) && signal(member.pid, 'SIGSTOP')
         })
-        this.#paused.push(...stopped)
+        mine.push(...stopped)
         if (level.length === 0 || settle(stopped) || !patient) continue
-        this.resume()
+        wake(mine)
         return false
       }
     }
     this.#tries = 0
+    this.#paused.push(...mine)
+    this.#reasons.add(reason)
     return true
   }
 
-  resume(): void {
-    const paused = this.#paused.sort((a, b) => b.depth - a.depth)
-    this.#paused = []
-    for (const { pid } of paused) signal(pid, 'SIGCONT')
+  /** The processes go on when there is no other reason. */
+  resume(reason: Reason = 'cpu'): void {
+    this.#reasons.delete(reason)
+    if (this.#reasons.size === 0) wake(this.#paused.splice(0))
   }
+}
+
+function wake(paused: Member[]): void {
+  for (const { pid } of paused.sort((a, b) => b.depth - a.depth)) signal(pid, 'SIGCONT')
 }
 
 /** Waits until the parents have stopped. A parent that still runs could see its child stop. */

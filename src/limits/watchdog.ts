@@ -9,7 +9,7 @@ import type { CgroupLimit } from './cgroup.ts'
 import type { LimitHit } from './limit-hit.ts'
 import { cpuMsOf, memoryOf, shareOf } from './process-usage.ts'
 import { MemoryFiles, scratchBytes, scratchMounts } from './scratch-memory.ts'
-import { Throttle } from './throttle.ts'
+import type { Throttle } from './throttle.ts'
 
 const CALM_MS = 200
 const CLOSE_MS = 50
@@ -27,6 +27,7 @@ interface WatchdogOptions {
   readonly watch: ReadonlySet<CgroupLimit>
   /** pen's own processes inside. The init always counts as one. */
   readonly own: ReadonlySet<number>
+  readonly throttle: Throttle
   /** After `killed` the caller must end the sandbox at once. */
   readonly report: (hit: LimitHit) => void
 }
@@ -49,7 +50,7 @@ export class Watchdog {
 
   constructor(options: WatchdogOptions) {
     this.#options = options
-    this.#throttle = new Throttle(options.init)
+    this.#throttle = options.throttle
     if (options.watch.has('cpus')) narrow(options.init, options.limits.cpus)
   }
 

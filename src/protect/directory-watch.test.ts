@@ -25,6 +25,7 @@ beforeEach(() => {
   watch = new DirectoryWatch({
     appeared: (dir, name) => seen.push(`${dir.slice(base.length + 1)}:${name}`),
     doubt: () => doubts++,
+    lost: () => undefined,
   })
 })
 afterEach(async () => {

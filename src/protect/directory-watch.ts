@@ -15,6 +15,8 @@ const REMOVED = 0x400 | 0x8000
 const LOST = 0x4000
 const IS_DIRECTORY = 0x40000000
 const MAX_WATCHES = 256
+/** Of one read. A sandbox can make names faster than pen can compare them: then one look at everything is less work. */
+const MAX_EVENTS = 500
 const BATCH = 64 * 1024
 const BATCH_MS = 10
 
@@ -27,6 +29,8 @@ export interface DirectoryEvents {
   left?(dir: string, id: number, how: 'removed' | 'moved'): void
   /** A directory was removed, or events were lost: look at everything. */
   doubt(): void
+  /** There were more events than the kernel or pen can queue, and some are missing. Without it, `doubt` is called. */
+  lost?(): void
 }
 
 export class DirectoryWatch {
@@ -113,18 +117,25 @@ export class DirectoryWatch {
       const { done, value } = await reader.read()
       if (done || value === undefined) return
       this.#parse(Buffer.from(value.buffer, value.byteOffset, value.byteLength))
+      // Timers have their turn, however many events there are.
+      await new Promise(resolve => setImmediate(resolve))
     }
   }
 
   // struct inotify_event { int wd; uint32_t mask, cookie, len; char name[len] }
   #parse(bytes: Buffer): void {
+    let count = 0
     for (let at = 0; at + 16 <= bytes.length; ) {
+      if (++count > MAX_EVENTS && this.#events.lost !== undefined) {
+        this.#events.lost()
+        return
+      }
       const id = bytes.readInt32LE(at)
       const dir = this.#dirs.get(id)
       const mask = bytes.readUInt32LE(at + 4)
       const end = at + 16 + bytes.readUInt32LE(at + 12)
       const name = bytes.toString('utf8', at + 16, end).replace(/\0+$/, '')
-      if ((mask & LOST) !== 0) this.#events.doubt()
+      if ((mask & LOST) !== 0) (this.#events.lost ?? this.#events.doubt)()
       else if ((mask & (MOVED | REMOVED)) !== 0)
         this.#left(dir, id, (mask & MOVED) === 0 ? 'removed' : 'moved')
       else if (dir !== undefined) this.#events.appeared(dir, name, whatAppeared(mask))

@@ -17,6 +17,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { skipUnless } from '../../test/skip.ts'
 import { surveyRepository } from '../survey/git/repository.ts'
 import type { PlaceRule } from '../survey/places.ts'
 import { Quarantine, type QuarantineEvent } from './quarantine.ts'
@@ -68,7 +69,7 @@ function plant(path: string, text = 'evil', mode = 0o755): void {
 }
 
 describe('what appears at a protected place', () => {
-  test('is moved out, disarmed, reported and recorded; its neighbours stay', async () => {
+  test('is moved out, disarmed and reported; its neighbours stay', async () => {
     const q = guard({ '.claude/settings.json': NOTHING, '.vscode': NOTHING })
     plant('.claude/settings.json')
     plant('.claude/notes.md')
@@ -81,8 +82,6 @@ describe('what appears at a protected place', () => {
     expect(lstatSync(`${base}/q`).mode & 0o777).toBe(0o700)
     expect(lstatSync(`${base}/q/0001-settings.json`).mode & 0o777).toBe(0o600)
     expect(lstatSync(`${base}/q/0002-.vscode/deep/tasks.json`).mode & 0o777).toBe(0o600)
-    const lines = readFileSync(`${base}/q/manifest.jsonl`, 'utf8').trim().split('\n')
-    expect(lines.map(line => JSON.parse(line).path)).toEqual([`${ws}/.claude/settings.json`, `${ws}/.vscode`])
   })
 
   test('is left alone elsewhere, and a quiet sweep makes no directory', () => {
@@ -151,7 +150,7 @@ describe('what appears at a protected place', () => {
     }
     await q.settled()
     expect(existsSync(`${ws}/.envrc`)).toBe(false)
-    expect(readdirSync(`${base}/q`)).toHaveLength(101)
+    expect(readdirSync(`${base}/q`)).toHaveLength(100)
   })
 
   test('of any size is moved at once, and removed while timers go on', async () => {
@@ -169,7 +168,7 @@ describe('what appears at a protected place', () => {
     const settled = performance.now()
     clearInterval(clock)
     expect(readdirSync(ws)).toEqual([])
-    expect(readdirSync(`${base}/q`)).toEqual(['manifest.jsonl'])
+    expect(readdirSync(`${base}/q`)).toEqual([])
     expect(events.filter(({ kind }) => kind === 'unkept')).toHaveLength(2)
     expect([(moved - began) * 3 < settled - moved, ticks > 4]).toEqual([true, true])
   })
@@ -182,6 +181,18 @@ describe('what appears at a protected place', () => {
     await q.finish(0)
     expect(events.at(-1)).toEqual({ kind: 'unkept', path: `${base}/q/0001-.vscode`, how: 'left' })
     expect(existsSync(`${ws}/.vscode`)).toBe(false)
+  })
+
+  test('names the directories in which it can appear', () => {
+    const q = guard({ '.envrc': NOTHING, '.git/hooks': { kind: 'git-hooks' } })
+    expect([...q.directories()]).toEqual([ws, `${ws}/.git`, `${ws}/.git/hooks`])
+    const seen: [string, string][] = [
+      [ws, '.envrc'],
+      [ws, '.git'],
+      [`${ws}/.git/hooks`, 'pre-commit'],
+      [ws, 'notes'],
+    ]
+    expect(seen.map(([dir, name]) => q.concerns(dir, name))).toEqual([true, true, true, false])
   })
 
   test('is moved to another file system as a copy without links', async () => {
@@ -201,6 +212,38 @@ describe('what appears at a protected place', () => {
       rmSync(away, { recursive: true, force: true })
     }
   })
+
+  test('is renamed in its own directory when it cannot be moved, and is not deleted', () => {
+    const long = 'x'.repeat(255)
+    const q = guard({ [long]: NOTHING })
+    plant(long, 'evil')
+    const [event] = q.sweep()
+    expect(event).toMatchObject({ kind: 'stuck', path: `${ws}/${long}`, why: 'ENAMETOOLONG' })
+    const aside = (event as { aside?: string }).aside ?? ''
+    expect(readdirSync(ws).map(name => `${ws}/${name}`)).toEqual([aside])
+    expect([aside.includes('/.pen-quarantine-'), readFileSync(aside, 'utf8')]).toEqual([true, 'evil'])
+  })
+
+  skipUnless(process.getuid?.() === 0, 'root, to mount a small disk')(
+    'is renamed and not deleted when the disk of the quarantine is full',
+    async () => {
+      mkdirSync(`${base}/full`)
+      Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=64k', 'pen-test', `${base}/full`])
+      try {
+        const q = guard({ '.envrc': NOTHING }, `${base}/full/q`)
+        plant('.envrc', 'e'.repeat(100_000))
+        expect(q.sweep()).toMatchObject([{ kind: 'moved' }])
+        await q.settled()
+        const [, event] = events
+        expect(event).toMatchObject({ kind: 'stuck', why: 'ENOSPC' })
+        const aside = (event as { aside?: string }).aside ?? ''
+        expect(readFileSync(aside, 'utf8')).toHaveLength(100_000)
+      } finally {
+        for (const q of open.splice(0)) q.stop()
+        Bun.spawnSync(['umount', `${base}/full`])
+      }
+    },
+  )
 })
 
 describe('git made during the run', () => {

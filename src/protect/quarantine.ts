@@ -2,18 +2,18 @@
  * Moves files away that appear at protected places while a sandbox runs. A mount can only protect what exists, and pen puts
  * no stub files on the host. Everything at a watched place is hostile and may be swapped between two calls.
  */
-import { appendFileSync, closeSync, mkdirSync, readdirSync } from 'node:fs'
+import { closeSync, mkdirSync, readdirSync } from 'node:fs'
 import { itself, openDirectory, type Spot, withSpot } from '../base/beneath/beneath.ts'
 import { Unseen } from '../base/beneath/look-at.ts'
 import { disarmTree } from '../base/beneath/tree.ts'
 import { errnoOf } from '../base/error.ts'
-import { printable } from '../base/printable.ts'
 import { listNames } from '../survey/listed-names.ts'
 import type { Held, Watched } from '../survey/places.ts'
 import { moveOut } from './move-out.ts'
 import { isAllowed } from './place-rule.ts'
 import { type Settled, Settling } from './settling.ts'
 import { inSlices } from './slices.ts'
+import { asideNames } from './watch-record.ts'
 import { isTheFirst, type Place, place, putBack, putLinkBack, remember } from './watched-place.ts'
 
 export interface Moved {
@@ -39,6 +39,8 @@ export interface Stuck {
   readonly kind: 'stuck' | 'unseen'
   readonly path: string
   readonly why: string
+  /** It was renamed in its own directory, to a name that no program reads. */
+  readonly aside?: string
 }
 
 /** A moved entry was too large to keep (removed), or the run ended before it was processed (left). */
@@ -56,11 +58,17 @@ export interface Back {
 
 export type QuarantineEvent = Moved | Lost | Stuck | Unkept | Back
 
+/** Something of the sandbox is still in the project, or may be. */
+export const isUndone = (event: QuarantineEvent): boolean =>
+  event.kind === 'stuck' || event.kind === 'unseen' || (event.kind === 'unkept' && event.how === 'left')
+
 export interface QuarantineOptions {
   readonly watch: readonly Watched[]
   readonly held?: readonly Held[]
-  /** A directory for this run on the host, outside every mount. Made when it is first needed. */
+  /** A directory for this run on the host, outside every mount. */
   readonly dir: string
+  /** Names for things that cannot be moved there. The record of the run has them. */
+  readonly asides?: readonly string[]
   readonly tell: (event: QuarantineEvent) => void
 }
 
@@ -81,11 +89,15 @@ export class Quarantine {
   readonly #promised = new Set<string>()
   /** As of the last sweep: places that pen could not look at, and why. */
   readonly #unseen = new Map<string, string>()
+  readonly #asides: readonly string[]
+  /** The places and what leads to them, in lower case. */
+  readonly #named = new Set<string>()
+  readonly #hooks = new Set<string>()
   #count = 0
-  #timer: ReturnType<typeof setInterval> | undefined
 
   constructor(options: QuarantineOptions) {
     this.#options = options
+    this.#asides = options.asides ?? asideNames()
     this.#places = [
       ...options.watch.map(w => place(w, undefined)),
       ...(options.held ?? []).map(h => place(h, h)),
@@ -94,6 +106,11 @@ export class Quarantine {
       if (this.#roots.has(root)) continue
       const fd = openDirectory(root)
       if (fd !== undefined) this.#roots.set(root, fd)
+    }
+    for (const { root, names, path, rule } of this.#places) {
+      for (let i = 1; i <= names.length; i++)
+        this.#named.add(`${root}/${names.slice(0, i).join('/')}`.toLowerCase())
+      if (rule.kind === 'git-hooks') this.#hooks.add(path)
     }
     this.#settling = new Settling(settled => this.#settled(settled))
     for (const p of this.#places)
@@ -120,14 +137,24 @@ export class Quarantine {
     return events
   }
 
-  start(intervalMs = 250): void {
-    this.#timer ??= setInterval(() => this.sweep(), intervalMs)
-    this.#timer.unref()
+  /** Directories in which a new name can be a protected place, or lead to one. */
+  directories(): ReadonlySet<string> {
+    const all = new Set<string>()
+    for (const { root, names, rule, path } of this.#places) {
+      all.add(root)
+      for (let i = 1; i < names.length; i++) all.add(`${root}/${names.slice(0, i).join('/')}`)
+      if (rule.kind === 'git-hooks') all.add(path)
+    }
+    return all
+  }
+
+  /** Whether a new name matters. A sandbox can make many thousands in a second. */
+  concerns(dir: string, name: string): boolean {
+    return this.#named.has(`${dir}/${name}`.toLowerCase()) || this.#hooks.has(dir)
   }
 
   /** The last look, after every process of the sandbox is gone, so nothing can race it. Unfinished work is reported. */
   async finish(withinMs = FINISH_MS): Promise<void> {
-    clearInterval(this.#timer)
     this.sweep()
     for (const [path, why] of this.#unseen) this.#options.tell({ kind: 'unseen', path, why })
     await this.#settling.finish(withinMs)
@@ -142,8 +169,6 @@ export class Quarantine {
 
   /** Closes the descriptors. */
   stop(): void {
-    clearInterval(this.#timer)
-    this.#timer = undefined
     for (const fd of this.#roots.values()) closeSync(fd)
     this.#roots.clear()
   }
@@ -176,15 +201,17 @@ export class Quarantine {
     try {
       for (const label of this.#kept.splice(0)) {
         const done = await inSlices(disarmTree(store, label, budget), () => deadline)
-        if (done === undefined) this.#settled({ to: `${this.#options.dir}/${label}`, how: 'left' })
+        if (done === undefined)
+          this.#options.tell({ kind: 'unkept', path: `${this.#options.dir}/${label}`, how: 'left' })
       }
     } finally {
       closeSync(store)
     }
   }
 
-  #settled({ to, how }: Settled): void {
+  #settled({ to, how, aside }: Settled): void {
     if (how === 'kept') this.#kept.push(to.slice(this.#options.dir.length + 1))
+    else if (how === 'full') this.#options.tell({ kind: 'stuck', path: to, why: 'ENOSPC', aside })
     // A removal is reported only when the entry's quarantine path was announced before.
     else if (how !== 'removed' || this.#promised.has(to))
       this.#options.tell({ kind: 'unkept', path: to, how })
@@ -237,28 +264,23 @@ export class Quarantine {
 
   #take(p: Place, spot: Spot): QuarantineEvent | undefined {
     const path = `${p.root}/${p.names.slice(0, spot.depth).join('/')}`
+    const { dir } = this.#options
     const keep = this.#left.kept > 0
     try {
-      mkdirSync(this.#options.dir, { recursive: true, mode: 0o700 })
-      this.#count ||= lastNumber(this.#options.dir)
+      mkdirSync(dir, { recursive: true, mode: 0o700 })
+      this.#count ||= lastNumber(dir)
       const label = `${String(++this.#count).padStart(4, '0')}-${spot.name}`
-      const taken = moveOut(spot, this.#options.dir, label, keep ? this.#left : undefined)
+      const aside = this.#asides[this.#count % this.#asides.length] ?? ''
+      const taken = moveOut(spot, { dir, label, aside }, keep ? this.#left : undefined)
       if (taken === undefined) return undefined
+      const place = `${path.slice(0, path.lastIndexOf('/'))}/${taken.aside}`
+      if (taken.rest === undefined) return { kind: 'stuck', path, why: taken.why, aside: place }
       this.#left.kept--
-      const to = `${this.#options.dir}/${label}`
+      const to = `${dir}/${label}`
       if (keep) this.#promised.add(to)
-      this.#settling.add(to, taken.rest)
-      const moved: Moved = {
-        kind: 'moved',
-        path,
-        to: keep ? to : null,
-        what: taken.what,
-        restored: spot.depth === p.names.length && putBack(p, spot),
-      }
-      // Entries that are not kept are only in the audit: a sandbox must not be able to grow this file.
-      const line = JSON.stringify({ time: new Date().toISOString(), ...moved, path: printable(path, 4096) })
-      if (keep) appendFileSync(`${this.#options.dir}/manifest.jsonl`, `${line}\n`, { mode: 0o600 })
-      return moved
+      this.#settling.add({ to, aside: place, rest: taken.rest })
+      const restored = spot.depth === p.names.length && putBack(p, spot)
+      return { kind: 'moved', path, to: keep ? to : null, what: taken.what, restored }
     } catch (error) {
       const why = errnoOf(error)
       if (why === undefined) throw error

@@ -7,12 +7,15 @@ import type { HoldRequest, HoldResult, LiveMounts, Seen } from '../backend/backe
 import { parseGlob } from '../policy/files/glob.ts'
 import type { Policy } from '../policy/policy.ts'
 import { DeniedPlaces } from './denied-places.ts'
-import { type HoldEvent, Remount } from './remount.ts'
+import { DirectoryWatch } from './directory-watch.ts'
+import { type HoldEvent, LOOK_MS, Remount } from './remount.ts'
 
 let ws = ''
 let events: HoldEvent[] = []
 let floods = 0
 let running: Remount | undefined
+let watch: DirectoryWatch | undefined
+let timer: ReturnType<typeof setInterval> | undefined
 
 beforeEach(() => {
   ws = realpathSync(mkdtempSync(join(tmpdir(), 'pen-hold-')))
@@ -20,7 +23,7 @@ beforeEach(() => {
   floods = 0
 })
 afterEach(async () => {
-  await running?.stop()
+  await stop()
   rmSync(ws, { recursive: true, force: true })
 })
 
@@ -68,8 +71,23 @@ function start(mounts: Mounts, held: readonly string[] = []): void {
     held,
     onEvent: event => events.push(event),
     onFlood: () => floods++,
+    onDirectories: () => watch?.set(running?.directories() ?? []),
   })
-  running.start()
+  // As `PlaceWatch` drives it.
+  const driven = running
+  watch = new DirectoryWatch({
+    appeared: (dir, name) => driven.appeared(dir, name),
+    doubt: () => driven.lookAtAll(),
+    lost: () => driven.lookAtAll(),
+  })
+  watch.set(running.directories())
+  timer = setInterval(() => driven.look(), LOOK_MS)
+}
+
+async function stop(): Promise<void> {
+  clearInterval(timer)
+  await running?.stop()
+  await watch?.close()
 }
 
 async function until(isSo: () => boolean, ms = 2000): Promise<number> {
@@ -104,7 +122,7 @@ describe('a denied file', () => {
       start(mounts)
       writeFileSync(`${ws}/.env.last`, 'secret')
       await until(() => mounts.batches.length > 0)
-      await running?.stop()
+      await stop()
       expect([events.length, mounts.closed]).toEqual([told, true])
       rmSync(`${ws}/.env.last`)
       events = []

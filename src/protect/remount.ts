@@ -6,7 +6,6 @@
 import type { HoldRequest, HoldResult, LiveMounts } from '../backend/backend.ts'
 import { lookAt, Unseen } from '../base/beneath/look-at.ts'
 import type { DeniedPlaces, Judged } from './denied-places.ts'
-import { DirectoryWatch } from './directory-watch.ts'
 import { TOO_MANY } from './tree-watch.ts'
 
 interface Exposed extends HoldRequest {
@@ -29,13 +28,16 @@ export interface RemountOptions {
   /** Protected places that were mounted at the start. */
   readonly held: readonly string[]
   readonly onEvent: (event: HoldEvent) => void
+  /** Called when `directories` may have changed. */
+  readonly onDirectories?: () => void
   /** A program began to replace a protected file through `NAME.lock`, as git does with its config. */
   readonly onAttempt?: (path: string) => void
   /** The deny rules can no longer be enforced, such as when the sandbox makes more denied files than pen can cover. */
   readonly onFlood: (why: string) => void
 }
 
-const LOOK_MS = 250
+/** How often `look` is called. */
+export const LOOK_MS = 250
 /** Delay while a tree is being built, and after a file was swapped during a mount. */
 const RETRY_MS = 5
 const MAX_RETRY_MS = 320
@@ -48,10 +50,11 @@ const MAX_TRIES = 5
 const LAST_ANSWER_MS = 1000
 /** A survey that takes long is made less often: one twentieth of the time at most. */
 const SURVEY_SHARE = 20
+/** After this long the sandbox is paused until everything is held. */
+const BEHIND_MS = 600
 
 export class Remount {
   readonly #options: RemountOptions
-  readonly #watch: DirectoryWatch
   readonly #heldIn = new Map<string, Set<string>>()
   readonly #failures = new Map<string, number>()
   /** Already reported as not covered. */
@@ -68,7 +71,8 @@ export class Remount {
   #life: 'open' | 'closed' = 'open'
   #holding: Promise<void> | undefined
   #work: 'idle' | 'busy' | 'busy, and more to do' = 'idle'
-  #timer: ReturnType<typeof setInterval> | undefined
+  /** Since when something waits to be surveyed or mounted. */
+  #dueSince: number | undefined
   #later: ReturnType<typeof setTimeout> | undefined
 
   constructor(options: RemountOptions) {
@@ -77,36 +81,55 @@ export class Remount {
       const [dir, name] = split(path)
       this.#heldIn.set(dir, (this.#heldIn.get(dir) ?? new Set()).add(name))
     }
-    this.#watch = new DirectoryWatch({
-      appeared: (dir, name) => this.#appeared(dir, name),
-      doubt: () => this.#lookAtAll(),
-    })
+    // Lists nothing yet, because many runs are short.
+    options.denied.begin()
   }
 
-  /** Lists nothing yet, because many runs are short. */
+  /** Watches the tree for globs at any depth. Other directories are watched by the caller, see `directories`. */
   start(): void {
-    const { denied } = this.#options
-    denied.begin()
-    this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
-    denied.watchTree(judged => {
+    this.#options.denied.watchTree(judged => {
       this.#take(judged)
       if (judged !== 'nothing') this.#hold()
     }, this.#options.onFlood)
-    this.#timer = setInterval(() => this.#lookWhenChanged(), LOOK_MS)
-    this.#timer.unref()
+  }
+
+  /** Directories in which a new name matters; as of the last survey. */
+  directories(): Iterable<string> {
+    return [...this.#heldIn.keys(), ...this.#options.denied.directories.keys()]
+  }
+
+  /** True when something has waited too long for a mount. */
+  get isBehind(): boolean {
+    return this.#dueSince !== undefined && performance.now() - this.#dueSince > BEHIND_MS
+  }
+
+  /** Surveys at once, and mounts until everything is held, or until `end` (of `performance.now()`). */
+  async catchUp(end: number): Promise<void> {
+    while (!this.#isClosed() && performance.now() < end) {
+      if (this.#work !== 'idle') await this.#holding
+      else if (!this.#options.mounts.ready()) await Bun.sleep(RETRY_MS)
+      else {
+        this.#makeSurvey()
+        const requests = this.#exposed()
+        this.#dueSince = requests.length === 0 ? undefined : this.#dueSince
+        if (requests.length === 0) return
+        this.#holding = this.#holdThese(requests)
+        await this.#holding
+      }
+    }
   }
 
   /** Called when every process of the sandbox is gone. Waits for pending answers, so that they are reported too. */
   async stop(): Promise<void> {
     this.#life = 'closed'
-    clearInterval(this.#timer)
     clearTimeout(this.#later)
     if (this.#work !== 'idle') await Promise.race([this.#holding, Bun.sleep(LAST_ANSWER_MS)])
     this.#options.mounts.close()
-    await Promise.all([this.#watch.close(), this.#options.denied.close()])
+    await this.#options.denied.close()
   }
 
-  #appeared(dir: string, name: string): void {
+  /** The name is hostile: it is only compared. */
+  appeared(dir: string, name: string): void {
     const wanted = name.endsWith('.lock') ? name.slice(0, -'.lock'.length) : undefined
     if (wanted !== undefined && this.#heldIn.get(dir)?.has(wanted))
       this.#options.onAttempt?.(`${dir}/${wanted}`)
@@ -123,12 +146,12 @@ export class Remount {
     }
   }
 
-  #lookAtAll(): void {
+  lookAtAll(): void {
     this.#survey = 'due'
     this.#hold()
   }
 
-  #lookWhenChanged(): void {
+  look(): void {
     if (this.#states !== this.#stateOfAll()) this.#survey = 'due'
     this.#services = this.#options.services?.() ?? []
     for (const path of this.#services) this.#doubtful.add(path)
@@ -154,7 +177,7 @@ export class Remount {
     this.#survey = 'made'
     this.#places = new Set(denied.survey())
     this.#doubtful = new Set([...this.#places, ...this.#services])
-    this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
+    this.#options.onDirectories?.()
     this.#states = this.#stateOfAll(settledBefore)
     if (denied.overflows !== undefined) this.#options.onFlood(denied.overflows)
     for (const [path, failed] of denied.uncovered) {
@@ -180,6 +203,8 @@ export class Remount {
     if (this.#survey === 'due' && wait <= 0) this.#makeSurvey()
     const requests = this.#exposed()
     this.#surveyAfter = Math.max(this.#surveyAfter, began + SURVEY_SHARE * (performance.now() - began))
+    const isDone = requests.length === 0 && this.#survey !== 'due'
+    this.#dueSince = isDone ? undefined : (this.#dueSince ?? began)
     if (requests.length > 0) this.#holding = this.#holdThese(requests)
     else if (this.#survey === 'due') this.#holdLater(wait)
   }

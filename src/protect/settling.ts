@@ -6,15 +6,22 @@ import { errnoOf, PenError } from '../base/error.ts'
 import type { Rest } from './move-out.ts'
 import { inSlices } from './slices.ts'
 
-export interface Settled {
+interface Entry {
   /** Its path in the quarantine. */
   readonly to: string
-  readonly how: 'kept' | 'partly' | 'removed' | 'left'
+  /** Where it is while it is copied to another file system. */
+  readonly aside: string
+  readonly rest: Rest
+}
+
+/** `full`: no space was left for a copy. */
+export interface Settled extends Omit<Entry, 'rest'> {
+  readonly how: 'kept' | 'partly' | 'removed' | 'left' | 'full'
 }
 
 export class Settling {
   readonly #settled: (settled: Settled) => void
-  readonly #queue: { readonly to: string; readonly rest: Rest }[] = []
+  readonly #queue: Entry[] = []
   #deadline = Number.POSITIVE_INFINITY
   #work: Promise<void> | undefined
 
@@ -22,8 +29,8 @@ export class Settling {
     this.#settled = settled
   }
 
-  add(to: string, rest: Rest): void {
-    this.#queue.push({ to, rest })
+  add(entry: Entry): void {
+    this.#queue.push(entry)
     if (this.#work !== undefined) return
     this.#work = this.#settleAll()
     // `finish` reports the error.
@@ -40,12 +47,12 @@ export class Settling {
     // Let the current sweep finish first.
     await Promise.resolve()
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      const { to, rest } = next
+      const { rest, ...entry } = next
       const how = await inSlices(rest, () => this.#deadline).catch((error: unknown) => {
         if (errnoOf(error) === undefined && !(error instanceof PenError)) throw error
         return undefined
       })
-      this.#settled({ to, how: how ?? 'left' })
+      this.#settled({ ...entry, how: how ?? 'left' })
     }
     this.#work = undefined
   }

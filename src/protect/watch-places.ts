@@ -1,192 +1,220 @@
-/** Guards protected and denied places while a sandbox runs. New or replaced files are moved away or mounted again, and reported. */
+/**
+ * Guards protected and denied places while a sandbox runs. One watch of directories and one timer drive the quarantine and the
+ * remounts. An event is only a hint to look now: every look compares the whole list with what is there. When a look comes too
+ * late, the sandbox is paused until it is done, and ended when it takes too long.
+ */
 import type { AuditEventInput } from '../audit/event.ts'
 import type { Running } from '../backend/backend.ts'
-import { printable, shellWord } from '../base/printable.ts'
+import { isNoSpace } from '../base/beneath/tree.ts'
 import type { Loaded } from '../config/load.ts'
 import { hostServices } from '../survey/host-services.ts'
 import { ListingCache } from '../survey/listing-cache.ts'
-import type { Watched } from '../survey/places.ts'
 import type { Surveyed } from '../survey/survey.ts'
 import { DeniedPlaces } from './denied-places.ts'
-import { type Back, type Lost, type Moved, Quarantine, type Stuck, type Unkept } from './quarantine.ts'
-import { type HoldEvent, Remount } from './remount.ts'
-import { sweepKilledRuns, WatchRecord } from './watch-record.ts'
-
-export interface PlaceWatch {
-  /** The last look, after every process of the sandbox is gone, so nothing can race it. */
-  finish(): Promise<void>
-}
+import { DirectoryWatch } from './directory-watch.ts'
+import { isUndone, type Moved, Quarantine, type QuarantineEvent } from './quarantine.ts'
+import { type HoldEvent, LOOK_MS, Remount } from './remount.ts'
+import { PlaceReport, STUCK, TOO_SLOW } from './report.ts'
+import { sweepKilledRuns } from './sweep-killed-runs.ts'
+import type { WatchRecord } from './watch-record.ts'
 
 export interface WatchOptions {
   readonly loaded: Loaded
   readonly facts: Surveyed
   readonly running: Running
-  readonly runId: string
+  readonly watchRecord: WatchRecord
+  /** Pauses the sandbox as far as that is possible. */
+  readonly whilePaused: (act: () => Promise<void>) => Promise<void>
   readonly tell: (line: string) => void
   readonly record: (event: AuditEventInput) => void
 }
 
 /** Shorter runs need no watch. */
 const START_AFTER_MS = 20
+/** Looks take at most this part of the time, so that a sandbox that plants all day does not stop the supervisor. */
+const SHARE = 20
+/** A look that takes longer in all ends the run: nothing that pauses a sandbox is certain to hold it. */
+const CATCH_UP_MS = 5000
 
-export function watchPlaces({ loaded, facts, running, runId, tell, record }: WatchOptions): PlaceWatch {
-  const { repository } = facts
-  const { project } = loaded
-  const lost = new Map<string, string>()
-  const held = new Tally()
-  const unkept = new Map<Unkept['how'], string[]>()
-  let moved = 0
-  const dir = `${project.stateDir}/quarantine/${runId}`
-  // A sandbox without mounts writes the host's repository, and a new one stays as it is.
-  const isRecorded = ({ rule }: Watched): boolean => rule.kind !== 'git-dir' || running.sharesHost !== true
-  const recorded = repository.watch.filter(isRecorded)
-  const watchRecord = new WatchRecord(project.stateDir, runId, recorded, running.initPid())
-  const quarantine = new Quarantine({
-    watch: repository.watch,
-    held: repository.protect,
-    dir,
-    tell: event => {
-      if (event.kind === 'lost') lost.set(event.path, inWords(event))
-      else if (event.kind === 'unkept') unkept.set(event.how, [...(unkept.get(event.how) ?? []), event.path])
-      // Unseen places are always reported, even when there are many other lines.
-      else if (event.kind === 'unseen' || moved++ < MAX_LINES) tell(inWords(event))
-      if (event.kind === 'moved')
-        record({
-          kind: 'quarantine',
-          path: event.path,
-          reason: event.what,
-          to: event.to,
-          restored: event.restored,
-        })
-    },
-  })
-  quarantine.start()
+export class PlaceWatch {
+  readonly #options: WatchOptions
+  readonly #report: PlaceReport
+  readonly #quarantine: Quarantine
+  readonly #remount: Remount | undefined
+  readonly #watch: DirectoryWatch
+  readonly #begin: ReturnType<typeof setTimeout>
+  #timer: ReturnType<typeof setInterval> | undefined
+  #soon: ReturnType<typeof setTimeout> | undefined
+  #notBefore = 0
+  #catchingUp: Promise<void> | undefined
+  #life: 'running' | 'ended' = 'running'
+  #isClean: boolean = true
 
-  const onEvent = (event: HoldEvent): void => {
-    held.add(event)
+  constructor(options: WatchOptions) {
+    const { loaded, facts, running, watchRecord, tell } = options
+    const { watch, protect, git } = facts.repository
+    this.#options = options
+    this.#report = new PlaceReport(tell)
+    // A sandbox without mounts writes the host's repository, and a new one stays as it is.
+    const recorded = watch.filter(({ rule }) => rule.kind !== 'git-dir' || running.sharesHost !== true)
+    watchRecord.write(recorded, running.initPid())
+    this.#quarantine = new Quarantine({
+      watch,
+      held: protect,
+      dir: watchRecord.quarantine,
+      asides: watchRecord.asides,
+      tell: event => this.#onEvent(event),
+    })
+    const roots = loaded.policy.files.read.map(({ rule }) => rule.path)
+    if (running.mounts !== undefined)
+      this.#remount = new Remount({
+        mounts: running.mounts,
+        denied: deniedPlaces(loaded, git?.path),
+        services: () => hostServices(roots, roots).paths,
+        covered: facts.denied.length,
+        held: protect.map(({ path }) => path),
+        onEvent: event => this.#onHold(event),
+        onDirectories: () => this.#setWatch(),
+        onAttempt: path => this.#report.attempt(path),
+        onFlood: why => this.#end(`denied: ${why}; the sandbox was ended`),
+      })
+    this.#watch = new DirectoryWatch({
+      appeared: (dir, name) => {
+        this.#remount?.appeared(dir, name)
+        if (this.#quarantine.concerns(dir, name)) this.#lookSoon()
+      },
+      doubt: () => {
+        this.#remount?.lookAtAll()
+        this.#lookSoon()
+      },
+      lost: () => this.#catchUp(),
+    })
+    this.#begin = setTimeout(() => this.#start(), START_AFTER_MS)
+  }
+
+  /** The last look, after every process of the sandbox is gone, so nothing can race it. */
+  async finish(): Promise<void> {
+    const { watchRecord } = this.#options
+    this.#life = 'ended'
+    clearTimeout(this.#begin)
+    clearTimeout(this.#soon)
+    clearInterval(this.#timer)
+    await this.#watch.close()
+    await this.#remount?.stop()
+    await this.#catchingUp
+    await this.#quarantine.finish()
+    this.#report.finish(watchRecord.quarantine)
+    watchRecord.finish(this.#isClean)
+  }
+
+  #start(): void {
+    this.#remount?.start()
+    this.#look()
+    this.#timer = setInterval(() => {
+      this.#look()
+      this.#remount?.look()
+      if (this.#remount?.isBehind) this.#catchUp()
+    }, LOOK_MS)
+    this.#timer.unref()
+  }
+
+  #lookSoon(): void {
+    if (this.#life === 'ended') return
+    this.#soon ??= setTimeout(
+      () => this.#look(),
+      Math.max(0, Math.min(LOOK_MS, this.#notBefore - performance.now())),
+    )
+  }
+
+  #look(): void {
+    clearTimeout(this.#soon)
+    this.#soon = undefined
+    const began = performance.now()
+    // The watch comes first: what appears after it is an event.
+    this.#setWatch()
+    this.#quarantine.sweep()
+    const now = performance.now()
+    this.#notBefore = now + SHARE * (now - began)
+  }
+
+  #setWatch(): void {
+    this.#watch.set(new Set([...this.#quarantine.directories(), ...(this.#remount?.directories() ?? [])]))
+  }
+
+  /** Looks at everything, while the sandbox is paused as far as that is possible. */
+  #catchUp(): void {
+    if (this.#life === 'ended' || this.#catchingUp !== undefined) return
+    const end = performance.now() + CATCH_UP_MS
+    const tooSlow = setTimeout(() => this.#end(TOO_SLOW), CATCH_UP_MS)
+    const look = async (): Promise<void> => {
+      this.#look()
+      await this.#remount?.catchUp(end)
+    }
+    this.#catchingUp = this.#options
+      .whilePaused(look)
+      // The kernel refused to freeze or to thaw the sandbox.
+      .catch(() => this.#end(TOO_SLOW))
+      .finally(() => {
+        if (performance.now() < end) clearTimeout(tooSlow)
+        this.#catchingUp = undefined
+      })
+  }
+
+  #end(why: string): void {
+    if (this.#life === 'ended') return
+    this.#report.say(why)
+    this.#options.running.kill()
+  }
+
+  #onEvent(event: QuarantineEvent): void {
+    this.#isClean &&= !isUndone(event)
+    this.#report.event(event)
+    if (event.kind === 'moved') this.#options.record(quarantineRecord(event))
+    // Aside, a thing does no harm. On a full disk it may be the last that could be renamed.
+    if (event.kind === 'stuck' && (event.aside === undefined || isNoSpace(event.why))) this.#end(STUCK)
+  }
+
+  #onHold(event: HoldEvent): void {
     const reason = typeof event.result === 'string' ? undefined : event.result.failed
-    record({ kind: 'place-held', path: event.path, how: event.how, held: reason === undefined, reason })
-    if (event.how !== 'protect' || reason !== undefined) return
-    lost.delete(event.path)
-    quarantine.hold(event.path)
-  }
-  const roots = loaded.policy.files.read.map(({ rule }) => rule.path)
-  const attempts = new Set<string>()
-  let flooded = false
-  const onFlood = (why: string): void => {
-    if (!flooded) tell(`denied: ${why}; the sandbox was ended`)
-    flooded = true
-    running.kill()
-  }
-  const again =
-    running.mounts === undefined
-      ? undefined
-      : new Remount({
-          mounts: running.mounts,
-          denied: deniedPlaces(loaded, repository.git?.path),
-          services: () => hostServices(roots, roots).paths,
-          covered: facts.denied.length,
-          held: repository.protect.map(({ path }) => path),
-          onEvent,
-          onAttempt: path => attempts.add(path),
-          onFlood,
-        })
-  const begin = setTimeout(() => again?.start(), START_AFTER_MS)
-
-  return {
-    finish: async () => {
-      clearTimeout(begin)
-      await again?.stop()
-      await quarantine.finish()
-      watchRecord.remove()
-      if (moved > MAX_LINES) tell(andMore(moved - MAX_LINES, 'things at protected places'))
-      for (const [how, paths] of unkept) tell(unkeptInWords(how, paths, dir))
-      // Places in `held` or `lost` were replaced after all, by a program on the host.
-      for (const path of attempts) if (!held.has(path) && !lost.has(path)) tell(couldNotReplace(path))
-      for (const line of [...held.lines(), ...lost.values()]) tell(line)
-    },
+    this.#report.holdEvent(event)
+    this.#options.record({
+      kind: 'place-held',
+      path: event.path,
+      how: event.how,
+      held: reason === undefined,
+      reason,
+    })
+    if (event.how === 'protect' && reason === undefined) this.#quarantine.hold(event.path)
   }
 }
 
-/** Before the host is surveyed: what a killed run left at a protected place would count as the user's. */
-export const sweepAfterKill = (stateDir: string, tell: (line: string) => void): Promise<string | undefined> =>
-  sweepKilledRuns(stateDir, event =>
-    tell(event.kind === 'unkept' ? unkeptInWords(event.how, [event.path], event.path) : inWords(event)),
-  )
+const quarantineRecord = ({ path, what, to, restored }: Moved) => ({
+  kind: 'quarantine' as const,
+  path,
+  reason: what,
+  to,
+  restored,
+})
+
+/**
+ * Before the host is surveyed: what a killed run left at a protected place would count as the user's. Returns a run that may
+ * have made a repository.
+ */
+export async function sweepAfterKill(
+  stateDir: string,
+  tell: (line: string) => void,
+  record: (event: AuditEventInput) => void,
+): Promise<string | undefined> {
+  return await sweepKilledRuns(stateDir, (event, quarantine) => {
+    const report = new PlaceReport(tell)
+    report.event(event)
+    report.finish(quarantine)
+    if (event.kind === 'moved') record(quarantineRecord(event))
+  })
+}
 
 function deniedPlaces({ policy, project }: Loaded, git: string | undefined): DeniedPlaces {
   const roots = policy.files.read.map(({ rule }) => rule.path as string)
   const cache = new ListingCache({ file: `${project.stateDir}/listings.json`, save: () => {} })
   return new DeniedPlaces(policy, roots, (dir, component) => cache.matching(dir, component), git)
-}
-
-/** One line per place, however often it was replaced. */
-class Tally {
-  readonly #counts = new Map<string, { event: HoldEvent; times: number }>()
-
-  add(event: HoldEvent): void {
-    const key = `${event.how} ${event.path}`
-    this.#counts.set(key, { event, times: (this.#counts.get(key)?.times ?? 0) + 1 })
-  }
-
-  has(path: string): boolean {
-    return this.#counts.has(`protect ${path}`)
-  }
-
-  lines(): string[] {
-    const all = [...this.#counts.values()]
-    const more = all.length - MAX_LINES
-    const lines = all.slice(0, MAX_LINES).map(({ event, times }) => heldInWords(event, times))
-    return more <= 0 ? lines : [...lines, andMore(more, 'such places')]
-  }
-}
-
-const MAX_LINES = 20
-const andMore = (count: number, what: string): string =>
-  `… and ${count} more ${what}: "pen logs --all" has them`
-
-function heldInWords({ how, path, result }: HoldEvent, times: number): string {
-  const often = times === 1 ? '' : ` (${times} times)`
-  const where = printable(path, 1024)
-  if (how === 'cover')
-    return result === 'held'
-      ? `denied: ${where} appeared or was replaced while the sandbox ran, and was covered${often}`
-      : `denied: ${where} appeared or was replaced while the sandbox ran and could not be covered (${printable(result.failed, 200)}): the sandbox could read it`
-  return result === 'held'
-    ? `protected: ${where} was replaced on the host while the sandbox ran, and is held again${often}; for a moment the sandbox could write it`
-    : `protected: ${where} was replaced on the host while the sandbox ran and could not be held again (${printable(result.failed, 200)}): look at it before you trust it`
-}
-
-function inWords(event: Moved | Lost | Stuck | Back): string {
-  const path = printable(event.path, 1024)
-  switch (event.kind) {
-    case 'moved':
-      return `protected: ${path} appeared (${event.what}) and was ${event.to === null ? 'removed' : `moved to ${printable(event.to, 1024)}`}${event.restored ? '; what stood there before is back' : ''}`
-    case 'lost':
-      return `protected: ${path} was ${event.gone ? 'removed' : 'replaced'} on the host while the sandbox ran: until it is restarted, it is held by watching only`
-    case 'back':
-      return `protected: the link ${path} was removed, and was put back`
-    case 'unseen':
-      return `protected: pen could not look at all of ${path} (${printable(event.why, 200)}): look at it before you trust it`
-    case 'stuck':
-      return `protected: ${path} could not be moved away (${printable(event.why, 200)}): look at it before you trust it`
-  }
-}
-
-const couldNotReplace = (path: string): string =>
-  `protected: a program in the sandbox tried to change ${printable(path, 1024)} and could not ("Device or resource busy"): change it on the host`
-
-function unkeptInWords(how: Unkept['how'], paths: readonly string[], dir: string): string {
-  const [first = '', ...more] = paths
-  const what =
-    more.length === 0 ? printable(first, 1024) : `${paths.length} things in ${printable(dir, 1024)}`
-  const remove = shellWord(more.length === 0 ? first : dir)
-  switch (how) {
-    case 'partly':
-      return `protected: ${what}: only a part was kept there, and the rest was removed: it was too much to keep`
-    case 'removed':
-      return `protected: ${what}: removed again, because it was too much to keep`
-    case 'left':
-      return `protected: ${what}: too much to remove in time, and left there${remove === undefined ? '' : `: rm -rf ${remove}`}`
-  }
 }

@@ -6,7 +6,9 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   symlinkSync,
   utimesSync,
@@ -18,7 +20,8 @@ import { type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
 import { tryLock } from '../config/lock.ts'
 import { NOTHING, type Watched } from '../survey/places.ts'
 import type { QuarantineEvent } from './quarantine.ts'
-import { sweepKilledRuns } from './watch-record.ts'
+import { sweepKilledRuns } from './sweep-killed-runs.ts'
+import { identityOf, WatchRecord } from './watch-record.ts'
 
 let base = ''
 let ws = ''
@@ -36,11 +39,31 @@ afterEach(() => {
   rmSync(base, { recursive: true, force: true })
 })
 
-/** As a killed run leaves it. `lastBeat` is relative to now. */
-function killed(paths: readonly string[], lastBeat = 0, processes: readonly ProcessIdentity[] = []): void {
+interface Killed {
+  /** When its last process was gone, relative to now. Null: the guard did not see it. */
+  readonly ended?: number | null
+  readonly processes?: readonly ProcessIdentity[]
+  readonly asides?: readonly string[]
+  /** How far the clock was set during the run. */
+  readonly step?: number
+  readonly root?: string
+}
+
+const uptime = (): number => Number.parseFloat(readFileSync('/proc/uptime', 'latin1'))
+
+/** As a killed run leaves it. */
+function killed(paths: readonly string[], options: Killed = {}): void {
+  const { ended = 1000, processes = [], asides = [], step = 0, root = identityOf(ws) } = options
   const watch: Watched[] = paths.map(path => ({ path: `${ws}/${path}`, root: ws, rule: NOTHING }))
-  writeFileSync(`${state}/watching/run`, JSON.stringify({ processes, watch }))
-  const at = (Date.now() + lastBeat) / 1000
+  const booted = Date.now() - uptime() * 1000 + step
+  const record = JSON.stringify({ processes, watch, roots: { [ws]: root }, asides, booted })
+  const witness = ended === null ? '' : `ended ${uptime() + ended / 1000}\n`
+  writeFileSync(`${state}/watching/run`, `${record}\n${witness}`)
+  touch(ended ?? 0)
+}
+
+function touch(fromNow: number): void {
+  const at = (Date.now() + fromNow) / 1000
   utimesSync(`${state}/watching/run`, at, at)
 }
 
@@ -59,11 +82,7 @@ describe('what a killed run left at protected places', () => {
     writeFileSync(`${ws}/.vscode/tasks.json`, 'second')
     expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved'])
     expect(existsSync(`${ws}/.vscode`)).toBe(false)
-    expect(readdirSync(`${state}/quarantine/run`).sort()).toEqual([
-      '0001-.vscode',
-      '0002-.vscode',
-      'manifest.jsonl',
-    ])
+    expect(readdirSync(`${state}/quarantine/run`).sort()).toEqual(['0001-.vscode', '0002-.vscode'])
   })
 
   test('is moved when a link on the way leads to itself', async () => {
@@ -88,7 +107,7 @@ describe('what a killed run left at protected places', () => {
   test('is moved when a link on the way leads to a newer file of the user', async () => {
     symlinkSync('docs', `${ws}/.claude`)
     await Bun.sleep(20)
-    killed(['.claude/settings.json'], -7500)
+    killed(['.claude/settings.json'], { ended: 0 })
     await Bun.sleep(20)
     mkdirSync(`${ws}/docs`)
     writeFileSync(`${ws}/docs/settings.json`, 'x')
@@ -97,12 +116,11 @@ describe('what a killed run left at protected places', () => {
   })
 
   test('is moved when the user changed its mode or added to it later', async () => {
-    killed(['.vscode', '.envrc'])
     mkdirSync(`${ws}/.vscode`)
     writeFileSync(`${ws}/.envrc`, 'x')
-    await Bun.sleep(50)
-    const end = (Date.now() - 7500 - 20) / 1000
-    utimesSync(`${state}/watching/run`, end, end)
+    await Bun.sleep(20)
+    killed(['.vscode', '.envrc'], { ended: 0 })
+    await Bun.sleep(20)
     chmodSync(`${ws}/.envrc`, 0o640)
     writeFileSync(`${ws}/.vscode/settings.json`, 'of the user')
     expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved', 'moved'])
@@ -112,7 +130,7 @@ describe('what a killed run left at protected places', () => {
   test('is moved after the last process of its sandbox has ended', async () => {
     const planter = `sleep 0.3; echo x > ${ws}/.envrc`
     const { pid } = Bun.spawn(['sh', '-c', planter])
-    killed(['.envrc'], 0, [{ pid, startTime: startTimeOf(pid) ?? '' }])
+    killed(['.envrc'], { ended: 400, processes: [{ pid, startTime: startTimeOf(pid) ?? '' }] })
     expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved'])
     expect(readdirSync(ws)).toEqual([])
   })
@@ -121,10 +139,10 @@ describe('what a killed run left at protected places', () => {
     writeFileSync(`${ws}/.envrc`, 'x')
     const dead = { pid: 2 ** 22 + 1, startTime: '1' }
     const live = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' }
-    killed(['.envrc'], 0, [live])
+    killed(['.envrc'], { processes: [live] })
     const lock = tryLock(`${state}/watching/run`)
     expect(await sweep()).toEqual([])
-    killed(['.envrc'], 0, [dead])
+    killed(['.envrc'], { processes: [dead] })
     setTimeout(() => closeSync(lock?.fd ?? -1), 50)
     expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved'])
   })
@@ -135,11 +153,104 @@ describe('what a killed run left at protected places', () => {
     expect(readdirSync(`${state}/watching`)).toEqual([])
   })
 
-  test('does not include what the user made later', async () => {
-    killed(['.vscode', '.envrc'], -8000)
+  test('is moved when it is older than the run, and the user changed it later', async () => {
+    mkdirSync(`${ws}/docs`)
+    renameSync(`${ws}/docs`, `${ws}/.vscode`)
+    await Bun.sleep(20)
+    killed(['.vscode'], { ended: 0 })
+    await Bun.sleep(20)
+    writeFileSync(`${ws}/.vscode/settings.json`, 'of the user')
+    expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved'])
+  })
+
+  test('does not include what the user made after the last process was gone', async () => {
+    killed(['.vscode', '.envrc'], { ended: -50 })
     mkdirSync(`${ws}/.vscode`)
     writeFileSync(`${ws}/.envrc`, 'of the user')
     expect(await sweep()).toEqual([])
     expect(readdirSync(ws).sort()).toEqual(['.envrc', '.vscode'])
+  })
+
+  test.each([
+    [3000, 1],
+    [8000, 0],
+  ])(
+    'when the guard was killed too: what was made %p ms after the last beat, %p times',
+    async (later, times) => {
+      killed(['.envrc'], { ended: null })
+      touch(-later)
+      writeFileSync(`${ws}/.envrc`, 'x')
+      expect((await sweep()).filter(({ kind }) => kind === 'moved')).toHaveLength(times)
+    },
+  )
+
+  test.each([-5000, 5000])('is everything since the start when the clock was set by %p ms', async step => {
+    killed(['.envrc'], { ended: -60_000, step })
+    writeFileSync(`${ws}/.envrc`, 'x')
+    expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved'])
+  })
+
+  test('is everything since the start when a beat saw that the clock was set', async () => {
+    killed(['.envrc'], { ended: null })
+    utimesSync(`${state}/watching/run`, 0, 0)
+    writeFileSync(`${ws}/.envrc`, 'x')
+    expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved'])
+  })
+
+  test('is not looked for in a new directory at the same path', async () => {
+    killed(['.envrc'], { root: '1 1' })
+    writeFileSync(`${ws}/.envrc`, 'of a new clone')
+    expect(await sweep()).toEqual([])
+    expect([readdirSync(ws), readdirSync(`${state}/watching`)]).toEqual([['.envrc'], []])
+  })
+
+  test('includes what was put aside, by the names in the record', async () => {
+    killed(['.envrc', '.claude/settings.json'], { asides: ['.pen-quarantine-a'], ended: 1000 })
+    mkdirSync(`${ws}/.claude`)
+    for (const dir of [ws, `${ws}/.claude`]) writeFileSync(`${dir}/.pen-quarantine-a`, 'x')
+    writeFileSync(`${ws}/.pen-quarantine-b`, 'of the user')
+    expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved', 'moved'])
+    expect([readdirSync(ws).sort(), readdirSync(`${ws}/.claude`)]).toEqual([
+      ['.claude', '.pen-quarantine-b'],
+      [],
+    ])
+  })
+})
+
+describe('the record of a run', () => {
+  test('is gone after a clean end, with its empty quarantine', async () => {
+    const record = await WatchRecord.open(state, 'run')
+    record.write([], undefined)
+    expect(existsSync(record.quarantine)).toBe(true)
+    record.finish(true)
+    expect([readdirSync(`${state}/watching`), readdirSync(`${state}/quarantine`)]).toEqual([[], []])
+  })
+
+  test('stays when something could not be moved, and the next start moves it', async () => {
+    const record = await WatchRecord.open(state, 'run')
+    record.write([{ path: `${ws}/.envrc`, root: ws, rule: NOTHING }], undefined)
+    writeFileSync(`${ws}/.envrc`, 'x')
+    record.finish(false)
+    await Bun.sleep(20)
+    expect(readdirSync(`${state}/watching`)).toEqual(['run'])
+    expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved'])
+    expect(readdirSync(`${state}/watching`)).toEqual([])
+  })
+
+  test('stays after a failure when the command may have begun; before that it goes', async () => {
+    const before = await WatchRecord.open(state, 'before')
+    before.abandon()
+    const after = await WatchRecord.open(state, 'after')
+    after.write([], undefined)
+    after.abandon()
+    expect(readdirSync(`${state}/watching`)).toEqual(['after'])
+  })
+
+  test('has the names for things that cannot be moved before one is used', async () => {
+    const record = await WatchRecord.open(state, 'run')
+    record.write([], undefined)
+    const [text = ''] = readFileSync(`${state}/watching/run`, 'utf8').split('\n')
+    expect(JSON.parse(text).asides).toEqual(record.asides)
+    record.finish(true)
   })
 })

@@ -1,138 +1,141 @@
 /**
  * Which protected places were absent when a run began, on disk. A run that was killed cannot look at them at its end: the next
- * run finds the record, and moves away what appeared. The kernel's lock on the file says whether its run is still there.
+ * run finds the record, and moves away what appeared (see sweep-killed-runs.ts). The kernel's lock on the file says whether its
+ * run is still there. This file is on the launch path.
  */
 import {
   closeSync,
-  existsSync,
   futimesSync,
   mkdirSync,
-  readdirSync,
+  openSync,
   readFileSync,
+  rmdirSync,
   statSync,
-  writeFileSync,
+  writeSync,
 } from 'node:fs'
-import { openDirectory, withSpot } from '../base/beneath/beneath.ts'
-import { Unseen } from '../base/beneath/look-at.ts'
-import { isAlive, type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
-import { type Lock, tryLock } from '../config/lock.ts'
+import { errnoOf } from '../base/error.ts'
+import { type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
+import { writeAll } from '../base/write-all.ts'
+import { type Lock, takeLock } from '../config/lock.ts'
 import type { Watched } from '../survey/places.ts'
-import type { QuarantineEvent } from './quarantine.ts'
 
-const BEAT_MS = 5000
-/** The processes of a killed run are gone this long after it, also on a busy machine. */
-const GONE_MS = 2500
+/** Another pen may look at the record in the moment in which it is made. */
+const LOCK_MS = 2500
+/** How often a run says that it is there, for the case that nothing sees its end. */
+export const BEAT_MS = 5000
+/** A clock that was set shows by a difference larger than this. */
+export const MAX_STEP_MS = 1000
 
-const POLL_MS = 5
+export const ASIDE = '.pen-quarantine-'
+const MAX_ASIDES = 64
 
-interface WatchedRun {
+/** Names that no program reads, and no process can guess. They are recorded before they are used. */
+export const asideNames = (): readonly string[] =>
+  Array.from({ length: MAX_ASIDES }, () => `${ASIDE}${crypto.randomUUID()}`)
+
+export interface WatchedRun {
   /** The pen of the run, then the first process of its sandbox. */
   readonly processes: readonly ProcessIdentity[]
   readonly watch: readonly Watched[]
+  /** Each directory with a place: a new one at the same path is not the sandbox's. */
+  readonly roots: Readonly<Record<string, string>>
+  /** Names for what cannot be moved to the quarantine. */
+  readonly asides: readonly string[]
+  /** When the machine booted, by the clock of the start. A clock that was set later shows another time. */
+  readonly booted: number
 }
 
-const recordsIn = (stateDir: string): string => `${stateDir}/watching`
+export const recordsIn = (stateDir: string): string => `${stateDir}/watching`
+export const quarantineOf = (stateDir: string, run: string): string => `${stateDir}/quarantine/${run}`
 
+/** In seconds, also while the machine slept. */
+const uptime = (): number => Number.parseFloat(readFileSync('/proc/uptime', 'latin1'))
+const bootTime = (): number => Date.now() - uptime() * 1000
+
+/** No device number: those of some file systems change with each boot. */
+export function identityOf(dir: string): string | undefined {
+  const stats = statSync(dir, { bigint: true, throwIfNoEntry: false })
+  return stats === undefined ? undefined : `${stats.ino} ${stats.birthtimeNs}`
+}
+
+/** Made before the sandbox starts, with the directory for what is moved: a full disk must not prevent that. */
 export class WatchRecord {
-  readonly #lock: Lock | undefined
-  readonly #timer: ReturnType<typeof setInterval>
+  readonly quarantine: string
+  readonly asides = asideNames()
+  /** Open for appending. The guard writes a line into it when it has ended the sandbox of a killed pen. */
+  readonly witness: number
+  readonly #lock: Lock
+  #state: 'empty' | 'written' | 'closed' = 'empty'
+  #timer: ReturnType<typeof setInterval> | undefined
 
-  constructor(stateDir: string, run: string, watch: readonly Watched[], init: number | undefined) {
+  static async open(stateDir: string, run: string): Promise<WatchRecord> {
     mkdirSync(recordsIn(stateDir), { recursive: true, mode: 0o700 })
     const file = `${recordsIn(stateDir)}/${run}`
-    this.#lock = tryLock(file)
+    const lock = await takeLock(file, { timeoutMs: LOCK_MS, busy: 'another pen has the record of this run' })
+    mkdirSync(quarantineOf(stateDir, run), { recursive: true, mode: 0o700 })
+    return new WatchRecord(lock, openSync(file, 'a'), quarantineOf(stateDir, run))
+  }
+
+  private constructor(lock: Lock, witness: number, quarantine: string) {
+    this.#lock = lock
+    this.witness = witness
+    this.quarantine = quarantine
+  }
+
+  /** Before the command begins. */
+  write(watch: readonly Watched[], init: number | undefined): void {
     const pids = init === undefined ? [process.pid] : [process.pid, init]
     const processes = pids.map(pid => ({ pid, startTime: startTimeOf(pid) ?? '' }))
-    const record: WatchedRun = { processes, watch }
-    writeFileSync(file, JSON.stringify(record))
-    this.#timer = setInterval(() => this.#beat(), BEAT_MS)
+    const roots = Object.fromEntries(
+      [...new Set(watch.map(({ root }) => root))].map(root => [root, identityOf(root) ?? '']),
+    )
+    const booted = bootTime()
+    const watched: WatchedRun = { processes, watch, roots, asides: this.asides, booted }
+    writeAll(this.#lock.fd, `${JSON.stringify(watched)}\n`)
+    this.#state = 'written'
+    this.#timer = setInterval(() => this.#beat(booted), BEAT_MS)
     this.#timer.unref()
   }
 
-  /** The last look is done. */
-  remove(): void {
+  /** The last look is done. The record stays while something is left in the project: each start looks again. */
+  finish(isClean: boolean): void {
+    if (this.#state === 'closed') return
     clearInterval(this.#timer)
-    this.#lock?.release()
+    removeIfEmpty(this.quarantine)
+    if (!isClean) this.#sayEnded()
+    this.#state = 'closed'
+    closeSync(this.witness)
+    if (isClean) this.#lock.release()
+    else closeSync(this.#lock.fd)
   }
 
-  /** What is made later than the last beat of a killed run is not the sandbox's. */
-  #beat(): void {
-    const now = Date.now() / 1000
+  /** For a run that failed. If its command may have begun, the next start looks. */
+  abandon(): void {
+    this.finish(this.#state === 'empty')
+  }
+
+  /** After the clock was set, no time of this run says anything. */
+  #beat(booted: number): void {
+    const now = Math.abs(bootTime() - booted) > MAX_STEP_MS ? 0 : Date.now() / 1000
     // By descriptor: the name may be gone, and the run must not end for that.
-    if (this.#lock !== undefined) futimesSync(this.#lock.fd, now, now)
+    futimesSync(this.#lock.fd, now, now)
+    if (now === 0) clearInterval(this.#timer)
+  }
+
+  /** On a full disk the last beat counts. */
+  #sayEnded(): void {
+    try {
+      writeSync(this.witness, `ended ${uptime()}\n`)
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error
+    }
   }
 }
 
-/**
- * Looks at the places of runs that were killed. `tell` gets what was moved, as at the end of a run. Returns a run that may have
- * made a repository in a project that had none.
- */
-export async function sweepKilledRuns(
-  stateDir: string,
-  tell: (event: QuarantineEvent) => void,
-): Promise<string | undefined> {
-  const dir = recordsIn(stateDir)
-  let maker: string | undefined
-  if (!existsSync(dir)) return undefined
-  for (const run of readdirSync(dir)) {
-    const file = `${dir}/${run}`
-    const { processes, watch } = readRecord(file)
-    const lock = await lockKilled(file, processes)
-    if (lock === undefined) continue
-    const { birthtimeMs, mtimeMs } = statSync(file)
-    const span = { begin: birthtimeMs, end: mtimeMs + BEAT_MS + GONE_MS }
-    const { Quarantine } = await import('./quarantine.ts')
-    const places = watch.filter(place => mayBeOf(span, place))
-    await new Quarantine({ watch: places, dir: `${stateDir}/quarantine/${run}`, tell }).finish()
-    if (places.some(({ path, rule }) => rule.kind === 'git-dir' && existsSync(path))) maker = run
-    lock.release()
-  }
-  return maker
-}
-
-/**
- * False for what the user made after the run. Change times move when anything on the host touches a file or adds to a directory,
- * creation times do not, and a sandbox can set neither.
- */
-function mayBeOf({ begin, end }: { begin: number; end: number }, { path, root }: Watched): boolean {
-  const top = openDirectory(root)
-  if (top === undefined) return true
+export function removeIfEmpty(dir: string): void {
   try {
-    const isLater = withSpot(top, path.slice(root.length + 1).split('/'), ({ stats }) => {
-      const born = Number(stats.birthtimeNs) / 1e6
-      return Number(stats.ctimeNs) / 1e6 > end && !(born >= begin && born > 0 && born <= end)
-    })
-    return isLater !== true
+    rmdirSync(dir)
   } catch (error) {
-    if (!(error instanceof Unseen)) throw error
-    return true
-  } finally {
-    closeSync(top)
-  }
-}
-
-/**
- * Undefined while the run is there. A killed pen holds its lock until its last thread is gone, and the sandbox ends a moment later:
- * a sandbox that still runs could plant again after the look.
- */
-async function lockKilled(file: string, processes: WatchedRun['processes']): Promise<Lock | undefined> {
-  const [pen] = processes
-  let lock = tryLock(file)
-  if (lock === undefined && (pen === undefined || isAlive(pen))) return undefined
-  const end = performance.now() + GONE_MS
-  while ((lock === undefined || processes.some(isAlive)) && performance.now() < end) {
-    await new Promise(resolve => setTimeout(resolve, POLL_MS))
-    lock ??= tryLock(file)
-  }
-  return lock
-}
-
-/** pen wrote it itself. A run that was killed at that moment had not begun. */
-function readRecord(file: string): WatchedRun {
-  try {
-    const { processes, watch } = JSON.parse(readFileSync(file, 'utf8')) as Partial<WatchedRun>
-    return { processes: processes ?? [], watch: watch ?? [] }
-  } catch {
-    return { processes: [], watch: [] }
+    if (!['ENOTEMPTY', 'ENOENT'].includes(errnoOf(error) ?? '')) throw error
   }
 }

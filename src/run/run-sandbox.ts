@@ -2,6 +2,8 @@
  * The pipeline of one sandbox: load the policy, survey the host, build the plan, start, supervise, clean up. `pen run` calls it for one
  * command, and a detached supervisor for a sandbox that stays.
  */
+import { existsSync, readdirSync } from 'node:fs'
+import { auditDirectory } from '../audit/directory.ts'
 import type { HeadStart } from '../backend/container/head-start.ts'
 import { type ExitCode, PenError } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
@@ -9,7 +11,7 @@ import { UndoStack } from '../base/undo.ts'
 import { findProject, type Project } from '../config/project.ts'
 import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
-import { sweepAfterKill } from '../protect/watch-places.ts'
+import { recordsIn } from '../protect/watch-record.ts'
 import { type Chosen, type Prepared, type PrepareOptions, prepare, withAlternative } from './prepare.ts'
 import { adoptOptions } from './repository-options.ts'
 import { SandboxDoor } from './sandbox-door.ts'
@@ -35,7 +37,7 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
   try {
     const door = new SandboxDoor(undo)
     const project = findProject()
-    const maker = await sweepAfterKill(project.stateDir, options.tell)
+    const maker = await sweepKilled(project, options.tell)
     if (maker !== undefined) await adoptAfterKill({ ...options, project }, maker, options.tell)
     const prepared = await prepare({ ...options, project }, chosen => beginEarly(chosen, door))
     options.onPlan?.(prepared)
@@ -56,6 +58,19 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
     return exitCode
   } finally {
     await undo.unwind()
+  }
+}
+
+/** What it moves is in the audit, as that of a run. Most starts find no record, and load nothing of this. */
+async function sweepKilled({ stateDir, id }: Project, tell: RunOptions['tell']): Promise<string | undefined> {
+  if (!existsSync(recordsIn(stateDir)) || readdirSync(recordsIn(stateDir)).length === 0) return undefined
+  const { sweepAfterKill } = await import('../protect/watch-places.ts')
+  const { Audit } = await import('../audit/append.ts')
+  const audit = new Audit(auditDirectory(stateDir), { sandbox: id })
+  try {
+    return await sweepAfterKill(stateDir, tell, event => audit.record(event))
+  } finally {
+    audit.close()
   }
 }
 

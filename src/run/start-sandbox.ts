@@ -9,6 +9,7 @@ import { Bounds } from '../limits/bounds.ts'
 import type { Plan } from '../plan/plan.ts'
 import { SETSID_PATH } from '../plan/system-view.ts'
 import type { HostPath } from '../policy/files/path.ts'
+import { WatchRecord } from '../protect/watch-record.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
 import { OwnRepository, STAYS } from '../repository/own-repository.ts'
 import { openPty, type Pty } from '../terminal/pty.ts'
@@ -36,6 +37,7 @@ interface Setup {
   readonly execDaemon: boolean
   /** The sandbox's own git directory. Undefined where the project has no repository. */
   readonly repository: OwnRepository | undefined
+  readonly watchRecord: WatchRecord
 }
 
 /** A sandbox that is set up and waits. */
@@ -51,10 +53,12 @@ export async function startSandbox(
   options: RunOptions,
   undo: UndoStack,
 ): Promise<StartedSandbox> {
-  const { backend, facts } = planned
+  const { backend, facts, loaded } = planned
   const run = options.headStart?.sandbox.run ?? newRunId()
   leaveNote(facts, planned.plan)
   makeDirectories(planned.plan, undo)
+  const watchRecord = await WatchRecord.open(loaded.project.stateDir, run)
+  undo.push('the watch record', () => watchRecord.abandon())
   const name = options.stays === undefined ? run : STAYS
   const { repository, prepared } = await openRepository(planned, name, undo)
   const { plan } = prepared
@@ -63,7 +67,8 @@ export async function startSandbox(
   const execDaemon = backend.daemonOnly === true || options.serve !== undefined
   // The exec daemon opens a terminal for each command.
   const pty = execDaemon ? undefined : openTerminal(undo)
-  const setup: Setup = { prepared, options, run, bounds, door, pty, execDaemon, repository }
+  const own = { repository, watchRecord }
+  const setup: Setup = { prepared, options, run, bounds, door, pty, execDaemon, ...own }
   const shown = withProxy(plan, await door.opened())
   const started = await startBackend(pty?.interactive ? onTerminal(shown) : shown, setup)
   return { ...setup, ...started }
@@ -107,7 +112,7 @@ async function startBackend(plan: Plan, setup: Setup): Promise<Pick<StartedSandb
 }
 
 function startOptions(
-  { prepared, options, run, bounds, door, pty, execDaemon }: Setup,
+  { prepared, options, run, bounds, door, pty, execDaemon, watchRecord }: Setup,
   image: SandboxImage | undefined,
 ): StartOptions {
   const { plan, loaded } = prepared
@@ -118,6 +123,7 @@ function startOptions(
     cacheDir: `${project.world.state}/cache`,
     stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
     execDaemon,
+    witness: watchRecord.witness,
     placement: {
       joinFds: bounds.joinFds,
       wrap: [...bounds.wrap, ...(opened?.wrap ?? [])],

@@ -72,6 +72,7 @@ export async function supervise(started: StartedSandbox, undo: UndoStack): Promi
       forwarding,
       workload: started.execDaemon ? workloadOf(started) : undefined,
       repository: started.repository,
+      watchRecord: started.watchRecord,
     }).untilEnd()
     return { exitCode, lines: [...lines, ...(notice?.summary() ?? [])] }
   } catch (error) {

@@ -16,7 +16,8 @@ import { describeHit, isWorthReporting, type LimitHit, raiseLimit } from '../lim
 import type { LimitHandle } from '../limits/limits.ts'
 import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
-import { type PlaceWatch, watchPlaces } from '../protect/watch-places.ts'
+import { PlaceWatch } from '../protect/watch-places.ts'
+import type { WatchRecord } from '../protect/watch-record.ts'
 import type { OwnRepository } from '../repository/own-repository.ts'
 import { GitlinkWatch } from '../repository/watch-gitlinks.ts'
 import { describeProject } from './describe-project.ts'
@@ -51,6 +52,7 @@ export interface Supervised {
   readonly workload: Workload | undefined
   /** Undefined where the project has no repository. */
   readonly repository: OwnRepository | undefined
+  readonly watchRecord: WatchRecord
 }
 
 export interface Result {
@@ -110,11 +112,10 @@ export class Supervisor {
       const working = this.#workload(stopping)
       // From here on there may be hours of traffic, so compiling pays.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
-      const ending = await running.ended.finally(() => places.finish())
+      const ending = await running.ended.finally(() => files.finish().finally(() => places.finish()))
       this.#lines.push(...(gitlinks?.finish() ?? []))
       phase(isCommand ? 'command ended' : 'sandbox ended')
       const asked = await working
-      await files.finish()
       this.#sandbox.forwarding.close()
       await network.finish(stopping)
       if (stopping.failure !== undefined) throw stopping.failure
@@ -260,12 +261,15 @@ export class Supervisor {
   }
 
   #watchPlaces(failed: (error: unknown) => void): PlaceWatch {
-    const { prepared, running, audit } = this.#sandbox
-    return watchPlaces({
+    const { prepared, running, limits, audit, watchRecord } = this.#sandbox
+    // Processes of another kernel, or of another user, cannot be paused.
+    const canPause = running.ownKernel !== true && running.reach === undefined
+    return new PlaceWatch({
       loaded: prepared.loaded,
       facts: prepared.facts,
       running,
-      runId: audit.run,
+      watchRecord,
+      whilePaused: canPause ? act => limits.whilePaused(act) : act => act(),
       tell: line => this.#lines.push(line),
       record: event => {
         try {

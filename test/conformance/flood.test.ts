@@ -51,3 +51,21 @@ conformance(
   },
   { timeout: 180_000, once: OF_THE_SUPERVISOR, alone: true, only: ({ who }) => who.uid !== 0 },
 )
+
+conformance(
+  'P3 a flood of new names hides no planted file, and does not end the sandbox',
+  async box => {
+    const script = `
+import os, time
+planted = seen = 0
+for i in range(40000):
+    os.close(os.open("n", os.O_CREAT)); os.rename("n", "m")
+    if i == 20000: os.close(os.open(".envrc", os.O_CREAT)); planted = time.time()
+    if planted and not seen and not os.path.exists(".envrc"): seen = time.time()
+os.remove("m"); time.sleep(1); print(seen or not os.path.exists(".envrc"), seen - planted < 5)`
+    const { code, stdout } = await box.sh(`python3 -c '${script}'`)
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^(?:True|\d.*) True\n$/)])
+    expect(readdirSync(box.project)).toEqual([])
+  },
+  { timeout: 120_000 },
+)

@@ -14,7 +14,7 @@ export class LateProject {
   readonly workspace: string
   readonly #env: Readonly<Record<string, string>>
 
-  constructor(launcher: Launcher) {
+  constructor(launcher: Launcher, repository: 'repository' | 'no repository' = 'repository') {
     this.launcher = launcher
     this.base = realpathSync(mkdtempSync(join(tmpdir(), 'pen-late-')))
     chmodSync(this.base, 0o755)
@@ -27,7 +27,7 @@ export class LateProject {
     mkdirSync(`${home}/.pen`, { mode: 0o700 })
     chownSync(`${home}/.pen`, launcher.who.uid, launcher.who.gid)
     copySeed(launcher, `${home}/.pen`)
-    this.host('git init -q .')
+    if (repository === 'repository') this.host('git init -q .')
   }
 
   /** On the host, as the user, in the project. */
@@ -40,10 +40,15 @@ export class LateProject {
 
   start(...flags: readonly string[]): LateRun {
     const loop = 'while read -r line; do eval "$line" 2>&1; echo "<$?>"; done'
-    const { who, flags: own } = this.launcher
-    const argv = [...who.become, PEN, 'run', ...own, ...flags, '--', '/bin/sh', '-c', loop]
-    const [program = '', ...args] = argv
-    return new LateRun(spawn(program, args, { cwd: this.workspace, env: this.#env }))
+    return new LateRun(
+      this.spawn([PEN, 'run', ...this.launcher.flags, ...flags, '--', '/bin/sh', '-c', loop]),
+    )
+  }
+
+  /** Starts a program on the host, as the user, in the project. */
+  spawn(argv: readonly string[]): ChildProcess {
+    const [program = '', ...args] = [...this.launcher.who.become, ...argv]
+    return spawn(program, args, { cwd: this.workspace, env: this.#env })
   }
 
   remove(): void {

@@ -20,6 +20,8 @@ export interface WaitingContainer {
   readonly notReady: (error: unknown) => unknown
   /** Called when the exec daemon accepts orders, before the first. */
   readonly onReady: () => Promise<void>
+  /** gVisor. */
+  readonly ownKernel: boolean
   /** Undefined when pen may enter the container itself. */
   readonly reached: HelperAccess | undefined
 }
@@ -82,6 +84,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
     inside: waiting.inside,
     notes: waiting.notes,
     ended,
+    ...(waiting.ownKernel && { ownKernel: true }),
     initPid: () => container.init,
     ...(reached !== undefined && {
       network: { kind: 'by-helper', network: reached.network, helper: reached.helper },

@@ -68,6 +68,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
       undo,
       inside: requested.inside.shown,
       notes: held.notes,
+      ownKernel: gvisor,
       notReady: cause => (held.executable === undefined ? cause : notLocked(cause)),
       reached,
       onReady: () => boundTasks(machine, plan, container, reached),

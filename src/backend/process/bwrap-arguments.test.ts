@@ -15,7 +15,7 @@ const WIRING: Wiring = {
   source: path => `/staged${path}`,
   etc: '/cache/etc',
   emptyFile: '/cache/nothing',
-  blockFd: 8,
+  descriptors: { seccomp: 7, block: 8 },
   hasDoor: false,
   isFirst: false,
   descriptor: () => undefined,
@@ -55,15 +55,15 @@ describe('every sandbox', () => {
       '--uid 1000',
       '--gid 1001',
       '--clearenv --setenv LANG C.UTF-8',
-      '--seccomp 4',
-      '--json-status-fd 6',
+      '--seccomp 7',
+      '--json-status-fd 4',
       '--chdir /w',
     ])
       expect(line()).toContain(` ${part} `)
     expect(line()).not.toContain('--share')
   })
   test('has its filter first, so that a truncated list cannot lack it', () => {
-    expect(args().slice(0, 2)).toEqual(['--seccomp', '4'])
+    expect(args().slice(0, 2)).toEqual(['--seccomp', '7'])
   })
   test('keeps the network namespace of its start only when that has a door', () => {
     expect(line([], { hasDoor: true })).not.toContain('--unshare-net')
@@ -73,7 +73,7 @@ describe('every sandbox', () => {
     expect(line([], { isFirst: true })).toContain(' --as-pid-1 ')
   })
   test('waits for pen before its command starts', () => {
-    expect(line([], { blockFd: 9 })).toContain(' --block-fd 9 ')
+    expect(line([], { descriptors: { seccomp: 7, block: 9 } })).toContain(' --block-fd 9 ')
   })
 })
 

@@ -11,8 +11,8 @@ export interface Wiring {
   readonly etc: string
   /** An empty file without permissions. */
   readonly emptyFile: string
-  /** Bubblewrap waits on this descriptor before it starts the command. */
-  readonly blockFd: number
+  /** The filter, and the descriptor on which bubblewrap waits before it starts the command. */
+  readonly descriptors: { readonly seccomp: number; readonly block: number }
   /** True when bubblewrap starts in a network namespace that has a door. */
   readonly hasDoor: boolean
   /**
@@ -28,7 +28,7 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
   const args = [
     // The filter comes first. If pen is killed while it writes the list, bubblewrap may read only the beginning.
     '--seccomp',
-    String(FD.seccomp),
+    String(wiring.descriptors.seccomp),
     ...namespaces(plan, wiring),
     '--clearenv',
     ...plan.env.flatMap(({ name, value }) => ['--setenv', name, value]),
@@ -38,7 +38,7 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
     '--json-status-fd',
     String(FD.status),
     '--block-fd',
-    String(wiring.blockFd),
+    String(wiring.descriptors.block),
   ]
   // Arguments are separated by NUL, so a NUL in a value would begin another argument.
   if (args.some(argument => argument.includes('\0'))) throw new Error('a NUL in an argument of bubblewrap')

@@ -8,7 +8,7 @@ import type { Plan } from '../../plan/plan.ts'
 import type { StartOptions } from '../backend.ts'
 import type { Identity } from '../mounts/id-mapping.ts'
 import type { ProcessDaemon } from './exec-daemon.ts'
-import { firstExtraFd } from './guard.ts'
+import { bwrapFds } from './guard.ts'
 import { type Listed, startListed } from './listed.ts'
 import { pinnedDescriptors } from './pinned.ts'
 import { Staging } from './staging.ts'
@@ -48,7 +48,7 @@ export function openInputs(
     daemon === undefined && plan.listedExec
       ? startListed(plan, bytes => filledMemoryFile(bytes, undo), undo)
       : undefined
-  const firstGuestFd = firstExtraFd(placement.joinFds.length) + pinned.size
+  const firstGuestFd = bwrapFds(placement.joinFds.length).firstExtra + pinned.size
   return { identity, staging, args, seccompFd, pinned, crossing, daemon, listed, firstGuestFd }
 }
 

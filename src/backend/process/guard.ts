@@ -12,11 +12,13 @@ import { leaveNoCore } from '../../base/kernel/process.ts'
 import { startProgram } from '../../base/start-program.ts'
 
 /** Descriptors of the guard. A POSIX shell accepts only single digits in redirections. */
-export const FD = { args: 3, seccomp: 4, life: 5, status: 6, firstJoin: 7 } as const
+export const FD = { life: 3, status: 4, witness: 5, firstJoin: 6 } as const
 
-/** Bubblewrap itself uses the other descriptors: one to wait on, and those that it mounts. */
-export const blockFd = (joins: number): number => FD.firstJoin + joins
-export const firstExtraFd = (joins: number): number => blockFd(joins) + 1
+/** Bubblewrap alone uses the other descriptors: its arguments, the filter, one to wait on, and those that it mounts. */
+export const bwrapFds = (joins: number) => {
+  const first = FD.firstJoin + joins
+  return { args: first, seccomp: first + 1, block: first + 2, firstExtra: first + 3 }
+}
 
 export interface GuardOptions {
   readonly shell: string
@@ -28,6 +30,8 @@ export interface GuardOptions {
   /** Open `tasks` or `cgroup.procs` files, at most three. */
   readonly joinFds: readonly number[]
   readonly extraFds: readonly number[]
+  /** The watcher writes a line here when it has ended the sandbox. Nothing else gets it. */
+  readonly witnessFd: number | undefined
   readonly limits: { readonly files: number }
   readonly env: Readonly<Record<string, string>>
   readonly identity: { readonly uid: number; readonly gid: number } | undefined
@@ -47,9 +51,20 @@ export interface Guard {
   close(): void
 }
 
-/** The children of this shell are the watcher, which has none, and bubblewrap, whose child is the sandbox's init. */
-const KILL_ALL =
-  'read kids </proc/$$/task/$$/children; for kid in $kids; do read inits </proc/$kid/task/$kid/children; [ -z "$inits" ] || kill -9 $inits; done; kill -9 0'
+/**
+ * The children of this shell are the watcher, which has none, and bubblewrap, whose child is the sandbox's init. The kernel
+ * removes the init after all other processes of its namespace. Only then the watcher writes its line: the time and the uptime
+ * say when the sandbox had ended. When that takes too long, there is no line.
+ */
+const KILL_ALL = [
+  'read kids </proc/$$/task/$$/children; all=',
+  'for kid in $kids; do inits=; read inits </proc/$kid/task/$kid/children; all="$all $inits"; done',
+  'n=0; kill -9 $all && while [ $n -lt 200 ]; do left=',
+  'for init in $all; do [ ! -e /proc/$init ] || left=1; done',
+  `[ -n "$left" ] || { read up _ </proc/uptime; echo "ended $up" >&${FD.witness}; break; }`,
+  'n=$((n+1)); sleep 0.02; done',
+  'kill -9 0',
+].join('; ')
 
 export function startGuard(options: GuardOptions): Guard {
   const [lifeRead, lifeWrite] = pipe()
@@ -58,8 +73,8 @@ export function startGuard(options: GuardOptions): Guard {
   const joins = options.joinFds.map((_, i) => FD.firstJoin + i)
   const script = [
     `read _ <&${FD.life} || exit 125`,
-    `{ read _; ${KILL_ALL}; } <&${FD.life} >/dev/null 2>&1 ${[FD.args, FD.seccomp, FD.status, ...joins].map(fd => `${fd}>&-`).join(' ')} &`,
-    `exec ${FD.life}<&-`,
+    `{ read _; ${KILL_ALL}; } <&${FD.life} >/dev/null 2>&1 ${[FD.status, ...joins].map(fd => `${fd}>&-`).join(' ')} &`,
+    `exec ${FD.life}<&- ${FD.witness}>&-`,
     ...joins.map(fd => `echo 0 >&${fd} || exit 125; exec ${fd}>&-`),
     `ulimit -n ${options.limits.files} 2>/dev/null || ulimit -n "$(ulimit -H -n)"`,
     'unset PWD OLDPWD',
@@ -70,11 +85,12 @@ export function startGuard(options: GuardOptions): Guard {
   const child = startProgram([options.shell, '-c', script, 'pen', ...options.argv], {
     stdio: [
       ...options.stdio,
-      options.argsFd,
-      options.seccompFd,
       lifeRead,
       statusWrite,
+      options.witnessFd ?? 'ignore',
       ...options.joinFds,
+      options.argsFd,
+      options.seccompFd,
       blockRead,
       ...options.extraFds,
     ],

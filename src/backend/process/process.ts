@@ -13,7 +13,7 @@ import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../back
 import { prepareMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
 import { type BwrapInputs, fillMemoryFile, openInputs } from './bwrap-inputs.ts'
 import { avoidOwnProcessor } from './cpu-placement.ts'
-import { blockFd, FD, type Guard, startGuard } from './guard.ts'
+import { bwrapFds, type Guard, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
 import { withInsidePath } from './inside-path.ts'
 import { makeNoexec } from './listed.ts'
@@ -89,22 +89,24 @@ export async function start(planned: Plan, options: ProcessOptions): Promise<Run
 function launchGuard(
   { bwrap, shell }: { readonly bwrap: string; readonly shell: string },
   plan: Plan,
-  { placement }: ProcessOptions,
+  { placement, witness }: ProcessOptions,
   inputs: BwrapInputs,
   undo: UndoStack,
 ): { readonly guard: Guard; readonly useAllProcessors: (init: number) => void } {
   const { args, seccompFd, pinned, crossing, daemon, listed, identity } = inputs
   const first = daemon ?? listed
   const command = first?.argv(inputs.firstGuestFd) ?? plan.argv
+  const numbers = bwrapFds(placement.joinFds.length)
   const guard = placement.within(() =>
     startGuard({
       shell,
-      argv: [...placement.wrap, bwrap, '--args', String(FD.args), '--', ...command],
+      argv: [...placement.wrap, bwrap, '--args', String(numbers.args), '--', ...command],
       stdio: crossing.stdio,
       argsFd: args.reader,
       seccompFd,
       joinFds: placement.joinFds,
       extraFds: [...pinned.values(), ...(first?.fds ?? [])],
+      witnessFd: witness,
       env: placement.env,
       limits: { files: plan.limits.files },
       identity,
@@ -135,7 +137,7 @@ async function configureBwrap(
       staging,
       cacheDir,
       env: (daemon ?? listed)?.env ?? plan.env,
-      blockFd: blockFd(placement.joinFds.length),
+      descriptors: bwrapFds(placement.joinFds.length),
       hasDoor: placement.hasDoor,
       isFirst: daemon !== undefined,
       descriptor: path => numbers.get(path),

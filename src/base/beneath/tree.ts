@@ -23,6 +23,8 @@ import { lookAt } from './look-at.ts'
 export interface Budget {
   entries: number
   bytes: number
+  /** Set when a copy found no space on the disk. */
+  isFull?: boolean
 }
 
 type Name = string | Buffer
@@ -52,17 +54,19 @@ export function* copyTree(parent: number, name: Name, to: Name, budget: Budget, 
   const stats = lookAt(at(parent, name))
   if (stats === undefined) return true
   if (stats.isDirectory()) {
-    if (!attempt(() => mkdirSync(to, { mode: 0o700 }))) return false
+    if (!attempt(() => mkdirSync(to, { mode: 0o700 }), budget)) return false
     return yield* eachChild(parent, name, depth, (dir, child) =>
       copyTree(dir, child, below(to, child), budget, depth + 1),
     )
   }
   if (stats.isSymbolicLink())
-    return attempt(() =>
-      writeFileSync(below(to, Buffer.from('.link'), ''), readlinkSync(at(parent, name)), {
-        flag: 'wx',
-        mode: 0o600,
-      }),
+    return attempt(
+      () =>
+        writeFileSync(below(to, Buffer.from('.link'), ''), readlinkSync(at(parent, name)), {
+          flag: 'wx',
+          mode: 0o600,
+        }),
+      budget,
     )
   return stats.isFile() && (yield* copyFile(at(parent, name), to, budget))
 }
@@ -84,8 +88,7 @@ function* copyFile(from: Name, to: Name, budget: Budget): Walk {
       yield
     }
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return false
+    return failed(error, budget)
   } finally {
     if (source !== undefined) closeSync(source)
     if (target !== undefined) closeSync(target)
@@ -125,12 +128,20 @@ function chmodOpened(path: Name): void {
 const below = (path: Name, child: Buffer, slash = '/'): Buffer =>
   Buffer.concat([typeof path === 'string' ? Buffer.from(path) : path, Buffer.from(slash), child])
 
-function attempt(act: () => void): boolean {
+function attempt(act: () => void, budget?: Budget): boolean {
   try {
     act()
     return true
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return false
+    return failed(error, budget)
   }
+}
+
+export const isNoSpace = (errno: string | undefined): boolean => errno === 'ENOSPC' || errno === 'EDQUOT'
+
+function failed(error: unknown, budget: Budget | undefined): false {
+  const errno = errnoOf(error)
+  if (errno === undefined) throw error
+  if (budget !== undefined && isNoSpace(errno)) budget.isFull = true
+  return false
 }

@@ -1,0 +1,117 @@
+/** What happened at protected and denied places, as lines for the user. Paths and reasons are hostile text. */
+import { printable, shellWord } from '../base/printable.ts'
+import type { Back, Moved, QuarantineEvent, Stuck, Unkept } from './quarantine.ts'
+import type { HoldEvent } from './remount.ts'
+
+const MAX_LINES = 20
+
+/** Collects events, and says each thing once, however often it happened. */
+export class PlaceReport {
+  readonly #tell: (line: string) => void
+  readonly #lost = new Map<string, string>()
+  readonly #unkept = new Map<Unkept['how'], string[]>()
+  readonly #held = new Map<string, { event: HoldEvent; times: number }>()
+  readonly #attempts = new Set<string>()
+  readonly #once = new Set<string>()
+  #count = 0
+
+  constructor(tell: (line: string) => void) {
+    this.#tell = tell
+  }
+
+  event(event: QuarantineEvent): void {
+    if (event.kind === 'lost') this.#lost.set(event.path, lostInWords(event.path, event.gone))
+    else if (event.kind === 'unkept')
+      this.#unkept.set(event.how, [...(this.#unkept.get(event.how) ?? []), event.path])
+    // What pen could not look at or move is always reported, even when there are many other lines.
+    else if (event.kind === 'unseen' || event.kind === 'stuck' || this.#count++ < MAX_LINES)
+      this.#tell(inWords(event))
+  }
+
+  holdEvent(event: HoldEvent): void {
+    const key = `${event.how} ${event.path}`
+    this.#held.set(key, { event, times: (this.#held.get(key)?.times ?? 0) + 1 })
+    if (event.how === 'protect' && event.result === 'held') this.#lost.delete(event.path)
+  }
+
+  /** A program in the sandbox tried to replace this file. */
+  attempt(path: string): void {
+    this.#attempts.add(path)
+  }
+
+  /** The same line is said once. */
+  say(line: string): void {
+    if (!this.#once.has(line)) this.#tell(line)
+    this.#once.add(line)
+  }
+
+  /** The summaries. `dir` is the quarantine of this run. */
+  finish(dir: string): void {
+    if (this.#count > MAX_LINES) this.#tell(andMore(this.#count - MAX_LINES, 'things at protected places'))
+    for (const [how, paths] of this.#unkept) this.#tell(unkeptInWords(how, paths, dir))
+    // A file that was replaced after all was replaced by a program on the host.
+    for (const path of this.#attempts)
+      if (!this.#held.has(`protect ${path}`) && !this.#lost.has(path)) this.#tell(couldNotReplace(path))
+    const held = [...this.#held.values()]
+    for (const { event, times } of held.slice(0, MAX_LINES)) this.#tell(heldInWords(event, times))
+    if (held.length > MAX_LINES) this.#tell(andMore(held.length - MAX_LINES, 'such places'))
+    for (const line of this.#lost.values()) this.#tell(line)
+  }
+}
+
+export const TOO_SLOW =
+  'places: pen could not look at all protected and denied places in time, and ended the sandbox: "pen logs --all" shows what was made'
+
+export const STUCK = 'places: something at a protected place could not be moved away; the sandbox was ended'
+
+const andMore = (count: number, what: string): string =>
+  `… and ${count} more ${what}: "pen logs --all" has them`
+
+function heldInWords({ how, path, result }: HoldEvent, times: number): string {
+  const often = times === 1 ? '' : ` (${times} times)`
+  const where = printable(path, 1024)
+  if (how === 'cover')
+    return result === 'held'
+      ? `denied: ${where} appeared or was replaced while the sandbox ran, and was covered${often}`
+      : `denied: ${where} appeared or was replaced while the sandbox ran and could not be covered (${printable(result.failed, 200)}): the sandbox could read it`
+  return result === 'held'
+    ? `protected: ${where} was replaced on the host while the sandbox ran, and is held again${often}; for a moment the sandbox could write it`
+    : `protected: ${where} was replaced on the host while the sandbox ran and could not be held again (${printable(result.failed, 200)}): look at it before you trust it`
+}
+
+function inWords(event: Moved | Stuck | Back): string {
+  const path = printable(event.path, 1024)
+  switch (event.kind) {
+    case 'moved':
+      return `protected: ${path} appeared (${event.what}) and was ${event.to === null ? 'removed' : `moved to ${printable(event.to, 1024)}`}${event.restored ? '; what stood there before is back' : ''}`
+    case 'back':
+      return `protected: the link ${path} was removed, and was put back`
+    case 'unseen':
+      return `protected: pen could not look at all of ${path} (${printable(event.why, 200)}): look at it before you trust it`
+    case 'stuck':
+      return event.aside === undefined
+        ? `protected: ${path} could not be moved away (${printable(event.why, 200)}): look at it before you trust it`
+        : `protected: ${path} could not be moved away (${printable(event.why, 200)}) and was renamed: look at ${printable(event.aside, 1024)}, then remove it`
+  }
+}
+
+const lostInWords = (path: string, gone: boolean): string =>
+  `protected: ${printable(path, 1024)} was ${gone ? 'removed' : 'replaced'} on the host while the sandbox ran: until it is restarted, it is held by watching only`
+
+const couldNotReplace = (path: string): string =>
+  `protected: a program in the sandbox tried to change ${printable(path, 1024)} and could not ("Device or resource busy"): change it on the host`
+
+function unkeptInWords(how: Unkept['how'], paths: readonly string[], dir: string): string {
+  const [first = '', ...more] = paths
+  const what =
+    more.length === 0 ? printable(first, 1024) : `${paths.length} things in ${printable(dir, 1024)}`
+  const remove = shellWord(more.length === 0 ? first : dir)
+  switch (how) {
+    case 'partly':
+      return `protected: ${what}: only a part was kept there, and the rest was removed: it was too much to keep`
+    case 'removed':
+      return `protected: ${what}: removed again, because it was too much to keep`
+    case 'left':
+      return `protected: ${what}: too much to remove in time, and left there${remove === undefined ? '' : `: rm -rf ${remove}`}`
+  }
+}
