@@ -21,6 +21,8 @@ import {
 const GONE_MS = 2500
 
 const POLL_MS = 5
+/** Equal times differ by rounding. */
+const SLACK_MS = 1
 
 /** `tell` gets what was moved, as at the end of a run. Returns a run that may have made a repository in a project that had none. */
 export async function sweepKilledRuns(
@@ -89,7 +91,7 @@ function mayBeOf(end: number, { path, root }: Watched): boolean {
     const isLater = withSpot(
       top,
       path.slice(root.length + 1).split('/'),
-      ({ stats }) => Number(stats.birthtimeNs) / 1e6 > end,
+      ({ stats }) => Number(stats.birthtimeNs) / 1e6 > end + SLACK_MS,
     )
     return isLater !== true
   } catch (error) {
