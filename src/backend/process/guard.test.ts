@@ -39,7 +39,7 @@ test('the guard of a killed pen says when the sandbox had ended', async () => {
   expect(Math.abs(Number(line.slice('ended '.length)) - uptime)).toBeLessThan(3)
 })
 
-test('a first process that nobody has collected yet has ended', async () => {
+test('a first process that is still a zombie has ended', async () => {
   // This bubblewrap never collects its child.
   expect(await afterKill('sleep 60 & exec sleep 61', record => record !== '', 3000)).toMatch(
     /^ended [\d.]+\n$/,
