@@ -126,10 +126,11 @@ export class Session {
     shared.stats.denied++
     // A connection that has a record also gets a last one, beyond any rate limit.
     if (number === undefined && !shared.mayDeny()) return this.client.reset()
-    const { reason, why, rule, from, fix } = refusal
+    const { reason, why, rule, from, fix, request } = refusal
     const connection = number ?? shared.nextNumber()
     const target = auditTarget(about ?? this.dialled)
-    shared.record({ kind: 'connection-denied', connection, ...target, raw, reason, why, rule, from, fix })
+    const denial = { reason, why, rule, from, fix }
+    shared.record({ kind: 'connection-denied', connection, ...target, raw, ...request, ...denial })
     const spoken = protocol ?? (await this.#detectProtocol())
     this.#reply(spoken, denialPage(refusal, spoken !== 'http-head'), ACCESS_DENIED, denialLine(refusal))
   }

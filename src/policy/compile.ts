@@ -51,6 +51,7 @@ export function compile(
   const deny = denied.filter(isLasting)
   const exec = section('exec')
   const mirrors = known.flatMap(group => group.mirrors)
+  const secrets = items(settings.secrets)
 
   return {
     profile: value(settings.profile, zero.profile),
@@ -75,7 +76,8 @@ export function compile(
       deny,
       once: { allow: allowed.filter(isOnce), deny: denied.filter(isOnce) },
       ceilings,
-      index: compileNetwork({ mode, offline, allow, deny, mirrors }),
+      secrets,
+      index: compileNetwork({ mode, offline, allow, deny, mirrors, secrets }),
     },
     // The ceiling also caps the default timeout.
     exec: { ...exec, timeout: Math.min(exec.timeout, exec.ceiling) as Millis },

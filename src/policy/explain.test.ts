@@ -55,7 +55,7 @@ describe('a question about a connection', () => {
     '2001:db9::7',
     '127.1:80',
     'a b:443',
-    'a.test/x',
+    'a.test/x y',
   ])('%j is no question, and says why', text => {
     expect(ask(text)).toStartWith('refused: ')
   })
