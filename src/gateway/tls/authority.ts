@@ -26,6 +26,7 @@ export interface Leaf {
 }
 
 export class Authority {
+  readonly name: string
   /** PEM. */
   readonly certificate: string
   readonly #issuer: { readonly name: string; readonly publicKey: KeyObject; readonly privateKey: KeyObject }
@@ -38,8 +39,9 @@ export class Authority {
     const privateKey = createPrivateKey(key)
     const { subject } = new X509Certificate(certificate)
     this.certificate = certificate
+    this.name = subject.replace(/^CN=/, '')
     this.#issuer = {
-      name: subject.replace(/^CN=/, ''),
+      name: this.name,
       publicKey: createPublicKey(privateKey),
       privateKey,
     }
@@ -74,7 +76,7 @@ export function openAuthority(stateDir: string, sandbox: string, now = Date.now(
   if (key !== undefined && certificate !== undefined && lasts(certificate, now))
     return new Authority(key, certificate)
   const made = newKey()
-  const name = `pen sandbox ${sandbox}`
+  const name = `pen sandbox ${sandbox}`.slice(0, 64)
   const own = makeCertificate({
     subject: name,
     key: made.publicKey,

@@ -1,4 +1,5 @@
 /** A secret that the gateway puts into requests. The sandbox has a placeholder, and never the value: see decision 81. */
+import type { NetworkPolicy } from '../policy.ts'
 import type { Allowed } from './decide-connection.ts'
 import { type AllowRule, covers, printRule } from './net-rule.ts'
 import type { NetworkIndex } from './network.ts'
@@ -45,6 +46,10 @@ export const mayReceive = (
       (rule.request === undefined || matchesRequest(rule.request, request, 'exact')),
   )
 
+/** Whether the policy opens any host, so that the sandbox must trust pen's authority. */
+export const opensHosts = ({ allow, deny, secrets }: NetworkPolicy): boolean =>
+  secrets.length > 0 || [...allow, ...deny].some(({ rule }) => rule.request !== undefined)
+
 /** Whether this host may receive the secret in any request. */
 export const isForHost = ({ to }: Pick<Secret, 'to'>, dial: Allowed['dial']): boolean =>
   to.some(({ rule }) => coversEndpoint(rule, dial))
@@ -60,6 +65,9 @@ function coversEndpoint({ request: _, ...rule }: AllowRule, dial: Allowed['dial'
 
 export const printSecretHost = ({ rule, plain }: SecretHost): string =>
   `${plain ? 'http://' : ''}${printRule(rule)}`
+
+export const printSecret = (secret: Secret): string =>
+  `${secret.name} from ${printSource(secret.from)}, to ${secret.to.map(printSecretHost).join(', ')}, in ${secret.headers.join(', ')}`
 
 export function printSource(from: SecretSource): string {
   switch (from.kind) {

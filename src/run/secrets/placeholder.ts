@@ -1,0 +1,42 @@
+/** The text that a sandbox has in place of a secret: of the same length and shape, so that clients accept it. */
+
+/** Clients check these beginnings. */
+const PREFIXES =
+  /^(sk-ant-[a-z0-9]+-|sk-proj-|sk-svcacct-|sk-or-v1-|sk-|ghp_|gho_|ghu_|ghs_|ghr_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|ya29\.|npm_|pypi-|hf_|r8_|gsk_|xai-|dop_v1_|shpat_)/
+
+const UPPER = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
+const LOWER = 'abcdefghijklmnopqrstuvwxyz'
+const DIGITS = '0123456789'
+/** Fewer random characters could be in a request by chance. */
+const LEAST_RANDOM = 8
+
+/** Undefined when the value is too short, or has too few letters and digits, to differ from other text. */
+export function placeholderFor(value: string): string | undefined {
+  const kept = keptLength(value)
+  for (let tries = 0; tries < 8; tries++) {
+    let random = 0
+    let out = value.slice(0, kept)
+    for (const character of value.slice(kept)) {
+      const kind = [UPPER, LOWER, DIGITS].find(letters => letters.includes(character))
+      if (kind !== undefined) random++
+      out += kind === undefined ? character : kind[randomBelow(kind.length)]
+    }
+    if (random < LEAST_RANDOM) return undefined
+    if (out !== value) return out
+  }
+  return undefined
+}
+
+/** The header and the claims of a JWT are not secret, and clients read them. Only its signature is. */
+function keptLength(value: string): number {
+  const token = /^eyJ[\w-]+\.eyJ[\w-]+\.(?=[\w-]{16})/.exec(value)
+  return (token ?? PREFIXES.exec(value))?.[0].length ?? 0
+}
+
+/** Every number is equally likely. */
+function randomBelow(most: number): number {
+  const bytes = new Uint8Array(1)
+  do crypto.getRandomValues(bytes)
+  while ((bytes[0] ?? 0) >= 256 - (256 % most))
+  return (bytes[0] ?? 0) % most
+}
