@@ -175,7 +175,7 @@ export interface PolicyDocument {
             }
         /** Where it may go, as "host:port" or "host:port/path/**"; with "http://" before it without TLS. */
         readonly to: readonly string[]
-        /** Header fields in which it is replaced, as "header:x-api-key"; Authorization and X-Api-Key if absent. */
+        /** Where it is replaced, as "header:x-api-key" or "query:key"; Authorization and X-Api-Key if absent. */
         readonly in?: readonly string[] | undefined
       }[]
     | undefined

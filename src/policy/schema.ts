@@ -49,7 +49,7 @@ const secretSchema = v.strictObject({
   to: texts('Where it may go, as "host:port" or "host:port/path/**"; with "http://" before it without TLS'),
   in: v.optional(
     texts(
-      'Header fields in which it is replaced, as "header:x-api-key"; Authorization and X-Api-Key if absent',
+      'Where it is replaced, as "header:x-api-key" or "query:key"; Authorization and X-Api-Key if absent',
     ),
   ),
 })

@@ -37,14 +37,22 @@ export function secretEntry(said: Said, context: Context): Parsed<Secret> {
     to.push(host.value)
   }
   const headers: string[] = []
+  const parameters: string[] = []
   for (const text of said.in ?? DEFAULT_HEADERS.map(key => `header:${key}`)) {
+    const [, parameter] = /^query:([\w.-]{1,64})$/.exec(text) ?? []
+    if (parameter !== undefined) {
+      parameters.push(parameter)
+      continue
+    }
     const [, key] = /^header:([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64})$/.exec(text) ?? []
-    if (key === undefined) return refuse('not a place in a request', 'write it as "header:x-api-key"')
+    if (key === undefined)
+      return refuse('not a place in a request', 'write it as "header:x-api-key" or "query:key"')
     if (NEVER.test(key.toLowerCase())) return refuse(`the field ${key} cannot carry a secret`)
     headers.push(key.toLowerCase())
   }
-  if (headers.length === 0) return refuse('no header field may carry it', 'name one under "in"')
-  return { ok: true, value: { name, from: from.value, to, headers: [...new Set(headers)] } }
+  if (headers.length + parameters.length === 0)
+    return refuse('no part of a request may carry it', 'name one under "in"')
+  return { ok: true, value: { name, from: from.value, to, headers: [...new Set(headers)], parameters } }
 }
 
 export function secretHost(text: string, isPublicSuffix: IsPublicSuffix): Parsed<SecretHost> {

@@ -51,6 +51,7 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
   const sent = { dial: verdict.dial, isSecure, line, fields: request.fields }
   const replaced: Replaced | Refusal = shared.vault?.replace(index, sent) ?? {
     fields: request.fields,
+    query: line.query,
     used: [],
   }
   if ('reason' in replaced) return refused(replaced, line.method, line.exact)
@@ -79,11 +80,17 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
     kind: 'forward',
     forwarding: {
       request: { ...request, fields: replaced.fields },
-      path: verdict.requests === undefined ? path : line.exact + line.query,
+      path: pathToSend(path, line, replaced, verdict.requests !== undefined),
       scan: replaced.scan,
       ...(isJudged && { onAnswer }),
     },
   }
+}
+
+/** Only rules about requests need one form of the path. Otherwise it is sent as written. */
+function pathToSend(path: string, line: RequestLine, { query, used }: Replaced, isJudged: boolean): string {
+  if (isJudged) return line.exact + query
+  return used.length === 0 || query === line.query ? path : path.slice(0, path.indexOf('?')) + query
 }
 
 /** Servers read another method from these fields. */

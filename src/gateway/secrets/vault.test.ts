@@ -54,6 +54,16 @@ describe('a placeholder on its way to its host', () => {
     expect(world.up.text).toContain(`Authorization: Basic ${basic(`me:${REAL}`)}\r\n`)
   })
 
+  test('is replaced in a named parameter of the query, and the record has no query', async () => {
+    await start({ secrets: [{ ...KEY, in: ['query:key'] }] })
+    const client = await connect()
+    await client.send(get('X: y', `/v1//x?a=b&key=${FAKE}&c`)).heard('ok')
+    expect(world.up.requests).toEqual([`GET /v1//x?a=b&key=${REAL}&c HTTP/1.1`])
+    expect(JSON.stringify(world.audit)).not.toContain('key=')
+    await client.send(get('X: y', `/v1?other=${FAKE}`)).over()
+    expect(client.text).toContain('x-pen-denied: secret-misplaced')
+  })
+
   test('a request without it is sent as it is, and its answer is searched too', async () => {
     await start()
     world.up.behave = serveHttp(answer(`earlier you sent ${REAL}`))

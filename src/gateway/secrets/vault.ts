@@ -6,7 +6,7 @@
 import type { Dial } from '../../policy/network/decide-connection.ts'
 import type { NetworkIndex } from '../../policy/network/network.ts'
 import type { RequestLine } from '../../policy/network/request-pattern.ts'
-import { isForHost, mayReceive } from '../../policy/network/secret.ts'
+import { isForHost, mayReceive, type Secret } from '../../policy/network/secret.ts'
 import type { Field } from '../http/field.ts'
 import type { Refusal } from '../refusal.ts'
 import { AnswerScan } from './answer-scan.ts'
@@ -27,6 +27,7 @@ interface Outgoing {
 
 export interface Replaced {
   readonly fields: readonly Field[]
+  readonly query: string
   /** The names of the secrets in it. */
   readonly used: readonly string[]
   /** For the answer, if the host may have a secret: also one of an earlier request. */
@@ -42,20 +43,30 @@ export class Vault {
 
   /** The last step before a request is written. `index` has the secrets that are in force: a removed one is not replaced. */
   replace(index: NetworkIndex, { dial, isSecure, line, fields }: Outgoing): Replaced | Refusal {
-    if (this.#values.length === 0) return { fields, used: [] }
     const used = new Set<string>()
-    const target = decodeAll(line.exact + line.query)
-    const inTarget = this.#values.find(({ placeholder }) => target.includes(placeholder))
-    if (inTarget !== undefined) return misplaced(inTarget.name, 'the address of a request')
+    const mayHave = (name: string): Secret | Refusal => {
+      const secret = index.secrets.find(({ rule }) => rule.name === name)?.rule
+      if (secret === undefined) return removed(name)
+      return mayReceive(secret, { dial, isSecure }, line) ? secret : elsewhere(name)
+    }
+    let { query } = line
+    for (const { name, placeholder, value: real } of this.#values) {
+      if (!decodeAll(line.exact + query).includes(placeholder)) continue
+      const secret = mayHave(name)
+      if ('reason' in secret) return secret
+      query = replaceInQuery(query, secret.parameters, placeholder, real)
+      if (decodeAll(line.exact + query).includes(placeholder))
+        return misplaced(name, 'the address of a request')
+      used.add(name)
+    }
     const out: Field[] = []
     for (const field of fields) {
       let value = basicOf(field) ?? field.value
       const isBasic = value !== field.value
       for (const { name, placeholder, value: real } of this.#values) {
         if (!value.includes(placeholder)) continue
-        const secret = index.secrets.find(({ rule }) => rule.name === name)?.rule
-        if (secret === undefined) return removed(name)
-        if (!mayReceive(secret, { dial, isSecure }, line)) return elsewhere(name)
+        const secret = mayHave(name)
+        if ('reason' in secret) return secret
         if (!secret.headers.includes(field.key)) return misplaced(name, `the field ${field.key}`)
         value = value.replaceAll(placeholder, () => real)
         used.add(name)
@@ -65,8 +76,8 @@ export class Vault {
     const known = this.#values.filter(({ name }) =>
       index.secrets.some(({ rule }) => rule.name === name && isForHost(rule, dial)),
     )
-    if (known.length === 0) return { fields, used: [] }
-    return { fields: scannable(out), used: [...used], scan: new AnswerScan(known) }
+    if (known.length === 0) return { fields, query, used: [] }
+    return { fields: scannable(out), query, used: [...used], scan: new AnswerScan(known) }
   }
 }
 
@@ -84,6 +95,20 @@ function basicOf({ key, value }: Field): string | undefined {
 }
 
 const encode = (pair: string): string => Buffer.from(pair, 'latin1').toString('base64')
+
+/** In the value of a named parameter that is the placeholder and nothing else. */
+function replaceInQuery(
+  query: string,
+  parameters: readonly string[],
+  placeholder: string,
+  real: string,
+): string {
+  return query.replaceAll(/([?&])([^=&]*)=([^&]*)/g, (pair, mark: string, name: string, value: string) =>
+    parameters.includes(name) && decodeAll(value) === placeholder
+      ? `${mark}${name}=${encodeURIComponent(real)}`
+      : pair,
+  )
+}
 
 function decodeAll(target: string): string {
   return target.replaceAll(/%([0-7][0-9A-Fa-f])/g, (_, code: string) =>

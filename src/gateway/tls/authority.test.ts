@@ -56,3 +56,13 @@ test('a long host name is in the certificate', () => {
   const leaf = new X509Certificate(openAuthority(fresh(), 'p').leafFor(host(name)).cert)
   expect(leaf.checkHost(name)).toBe(name)
 })
+
+test('its random bytes are the same for one text, and others for another text or authority', () => {
+  const take = (random: () => number): string => Array.from({ length: 70 }, random).join(' ')
+  const first = openAuthority(fresh(), 'p')
+  const again = openAuthority(directory, 'p')
+  expect(take(again.randomFor('a'))).toBe(take(first.randomFor('a')))
+  expect(take(first.randomFor('b'))).not.toBe(take(first.randomFor('a')))
+  rmSync(directory, { recursive: true })
+  expect(take(openAuthority(fresh(), 'p').randomFor('a'))).not.toBe(take(first.randomFor('a')))
+})

@@ -49,6 +49,18 @@ export class Authority {
     this.#key = { publicKey: own.publicKey, text: own.text }
   }
 
+  /** Random bytes that only the owner of the key can compute, and always the same for one text. */
+  randomFor(text: string): () => number {
+    const { createHmac } = process.getBuiltinModule('node:crypto')
+    const key = this.#issuer.privateKey.export({ type: 'pkcs8', format: 'der' })
+    let block: Buffer = Buffer.alloc(0)
+    let used = 0
+    return () => {
+      if (used % 32 === 0) block = createHmac('sha256', key).update(`${used} ${text}`).digest()
+      return block[used++ % 32] ?? 0
+    }
+  }
+
   leafFor(name: Host, now = Date.now()): Leaf {
     const known = this.#leaves.get(name)
     if (known !== undefined && known.renew > now) return known.leaf

@@ -26,6 +26,8 @@ export interface Secret {
   readonly to: readonly SecretHost[]
   /** Names of header fields, in lower case. */
   readonly headers: readonly string[]
+  /** Names of parameters in the query. */
+  readonly parameters: readonly string[]
 }
 
 /** A connection of which the gateway sees the requests. */
@@ -67,7 +69,10 @@ export const printSecretHost = ({ rule, plain }: SecretHost): string =>
   `${plain ? 'http://' : ''}${printRule(rule)}`
 
 export const printSecret = (secret: Secret): string =>
-  `${secret.name} from ${printSource(secret.from)}, to ${secret.to.map(printSecretHost).join(', ')}, in ${secret.headers.join(', ')}`
+  `${secret.name} from ${printSource(secret.from)}, to ${secret.to.map(printSecretHost).join(', ')}, in ${printPlaces(secret)}`
+
+export const printPlaces = ({ headers, parameters }: Secret): string =>
+  [...headers, ...parameters.map(name => `?${name}=`)].join(', ')
 
 export function printSource(from: SecretSource): string {
   switch (from.kind) {

@@ -27,13 +27,13 @@ export async function prepareOpening(
   if (plan.soft)
     throw new PenError('GAP', {
       what: 'a soft sandbox cannot keep secrets or rules about requests: no kernel hides the key of pen',
-      hint: 'use another backend, or take the secrets and the rules about requests out of the config',
+      hint: 'use another backend; or pass a key itself with --expose-key NAME',
     })
   const secrets = policy.network.secrets.map(({ rule }) => rule)
   refuseVisible(secrets, policy)
-  const values = await secretValues(secrets, env)
   makeStateDirectory(project.stateDir)
   const authority = openAuthority(project.stateDir, project.id)
+  const values = await secretValues(secrets, env, text => authority.randomFor(text))
   const trusting = withTrust(plan, {
     authority,
     stateDir: project.stateDir,

@@ -1,4 +1,8 @@
-/** The text that a sandbox has in place of a secret: of the same length and shape, so that clients accept it. */
+/**
+ * The text that a sandbox has in place of a secret: of the same length and shape, so that clients accept it. It is derived
+ * from the value with the project's key. So it stays the same while the value does: agents remember which key the user
+ * approved.
+ */
 
 /** Clients check these beginnings. */
 const PREFIXES =
@@ -10,18 +14,21 @@ const DIGITS = '0123456789'
 /** Fewer random characters could be in a request by chance. */
 const LEAST_RANDOM = 8
 
+/** An endless row of random bytes. */
+export type Random = () => number
+
 /** Undefined when the value is too short, or has too few letters and digits, to differ from other text. */
-export function placeholderFor(value: string): string | undefined {
+export function placeholderFor(value: string, random: Random): string | undefined {
   const kept = keptLength(value)
   for (let tries = 0; tries < 8; tries++) {
-    let random = 0
+    let replaced = 0
     let out = value.slice(0, kept)
     for (const character of value.slice(kept)) {
       const kind = [UPPER, LOWER, DIGITS].find(letters => letters.includes(character))
-      if (kind !== undefined) random++
-      out += kind === undefined ? character : kind[randomBelow(kind.length)]
+      if (kind !== undefined) replaced++
+      out += kind === undefined ? character : kind[randomBelow(kind.length, random)]
     }
-    if (random < LEAST_RANDOM) return undefined
+    if (replaced < LEAST_RANDOM) return undefined
     if (out !== value) return out
   }
   return undefined
@@ -34,9 +41,9 @@ function keptLength(value: string): number {
 }
 
 /** Every number is equally likely. */
-function randomBelow(most: number): number {
-  const bytes = new Uint8Array(1)
-  do crypto.getRandomValues(bytes)
-  while ((bytes[0] ?? 0) >= 256 - (256 % most))
-  return (bytes[0] ?? 0) % most
+function randomBelow(most: number, random: Random): number {
+  for (;;) {
+    const byte = random()
+    if (byte < 256 - (256 % most)) return byte % most
+  }
 }

@@ -11,7 +11,7 @@ const VALUE = 'tok_0123456789abcdef'
 const file = join(directory, 'token')
 writeFileSync(file, `${VALUE}\n`, { mode: 0o600 })
 
-const secret = (from: SecretSource) => ({ name: 'TOKEN', from, to: [], headers: [] })
+const secret = (from: SecretSource) => ({ name: 'TOKEN', from, to: [], headers: [], parameters: [] })
 const PATH = '/usr/bin:/bin'
 const read = (from: SecretSource, env = {}) => readSecret(secret(from), { PATH, ...env })
 
@@ -19,7 +19,7 @@ test('a value comes from a variable, a file or a command, without its last line 
   expect(await read({ kind: 'env', variable: 'X' }, { X: VALUE })).toBe(VALUE)
   expect(await read({ kind: 'file', path: file })).toBe(VALUE)
   expect(await read({ kind: 'command', argv: ['cat', file] })).toBe(VALUE)
-  const [made] = await secretValues([secret({ kind: 'file', path: file })], {})
+  const [made] = await secretValues([secret({ kind: 'file', path: file })], {}, () => () => 7)
   expect(made).toMatchObject({ name: 'TOKEN', value: VALUE })
   expect(made?.placeholder).toHaveLength(VALUE.length)
 })

@@ -10,7 +10,7 @@ import { readRegularFile } from '../../base/regular-file.ts'
 import { capture } from '../../base/spawn.ts'
 import type { SecretValue } from '../../gateway/secrets/vault.ts'
 import { printSource, type Secret } from '../../policy/network/secret.ts'
-import { placeholderFor } from './placeholder.ts'
+import { placeholderFor, type Random } from './placeholder.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -20,11 +20,16 @@ const COMMAND_MS = 30_000
 /** Visible ASCII: a value cannot end a header field. */
 const VALUE = /^[\x21-\x7e]{8,4096}$/
 
-export const secretValues = (secrets: readonly Secret[], env: Environment): Promise<SecretValue[]> =>
+/** `randomFor` gives the random bytes for a text. */
+export const secretValues = (
+  secrets: readonly Secret[],
+  env: Environment,
+  randomFor: (text: string) => Random,
+): Promise<SecretValue[]> =>
   Promise.all(
     secrets.map(async secret => {
       const value = await readSecret(secret, env)
-      const placeholder = placeholderFor(value)
+      const placeholder = placeholderFor(value, randomFor(`${secret.name} ${value}`))
       if (placeholder === undefined)
         throw failed(secret, 'has too few letters and digits', 'use a longer secret')
       return { name: secret.name, value, placeholder }

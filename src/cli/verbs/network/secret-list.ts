@@ -1,6 +1,6 @@
 import { printable } from '../../../base/printable.ts'
 import { loadPolicy } from '../../../config/load.ts'
-import { printSecretHost, printSource } from '../../../policy/network/secret.ts'
+import { printPlaces, printSecretHost, printSource } from '../../../policy/network/secret.ts'
 import { showSource } from '../../../policy/source.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -15,12 +15,12 @@ export const verb = defineVerb({
       name: rule.name,
       from: printSource(rule.from),
       to: rule.to.map(printSecretHost),
-      headers: rule.headers,
+      in: printPlaces(rule),
       source: showSource(source),
     }))
-    const lines = secrets.flatMap(({ name, from, to, headers }) => [
+    const lines = secrets.flatMap(({ name, from, to, in: places }) => [
       printable(`${name}: from ${from}`, 1024),
-      printable(`  to ${to.join(', ')}, in ${headers.join(', ')}`, 1024),
+      printable(`  to ${to.join(', ')}, in ${places}`, 1024),
     ])
     answer({ version: 1, secrets }, lines.length === 0 ? 'no secrets; add one: pen secret add' : lines)
   },
