@@ -83,6 +83,11 @@ async function openingFor(
   env: RunOptions['env'],
 ): Promise<{ readonly prepared: Prepared; readonly opening?: Opening }> {
   const { plan, loaded } = prepared
+  if (plan.network.kind === 'bridge' && loaded.policy.network.secrets.length > 0)
+    throw new PenError('GAP', {
+      what: "secrets need pen's gateway, and this sandbox uses the engine's open network",
+      hint: 'set network.mode to "gateway"; or pass a key itself with --expose-key NAME',
+    })
   if (plan.network.kind !== 'gateway' || !opensHosts(loaded.policy.network)) return { prepared }
   const { prepareOpening } = await import('./secrets/opening.ts')
   return await prepareOpening(prepared, env)

@@ -57,6 +57,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
   'HOST:PORT': refused,
   'NAME[=VALUE]': (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
   NAME: (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
+  KEY: (_, { env }) => words(Object.keys(env).filter(name => /_(KEY|TOKEN|SECRET)$/.test(name))),
   FIELD: () => words(['authorization', 'x-api-key']),
   'KEY=VALUE': limitExamples,
   GROUP: groupNames,

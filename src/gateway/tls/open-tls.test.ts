@@ -238,6 +238,35 @@ describe('a host with rules about requests', () => {
   })
 })
 
+describe('a refusal of a host without any rule', () => {
+  test('is a readable 403 inside TLS, and nothing leaves', async () => {
+    await start()
+    const client = await connect('evil.test')
+    await client.send('GET /x HTTP/1.1\r\nHost: evil.test\r\n\r\n').over()
+    expect(client.text).toStartWith('HTTP/1.1 403 Forbidden\r\n')
+    expect(client.text).toContain('pen allow evil.test:443')
+    expect(world.evil.seen).toHaveLength(0)
+    expect(world.lookups).toEqual([])
+    expect(world.kinds()).toEqual(['connection-denied not-allowed'])
+    const head = await connect('evil.test')
+    await head.send('HEAD /x HTTP/1.1\r\nHost: evil.test\r\n\r\n').over()
+    expect(head.text).toStartWith('HTTP/1.1 403')
+    expect(head.text).toEndWith('\r\n\r\n')
+  })
+
+  test('is an alert for a program that does not trust the authority, or speaks no HTTP', async () => {
+    await start({ limits: { lingerMs: 200 } })
+    expect(await world.byTls('evil.test', 443, { ca: outside.certificate })).toBeUndefined()
+    const silent = await connect('evil.test')
+    await silent.over()
+    expect(silent.closed || silent.ended).toBe(true)
+    expect(silent.text).toBe('')
+    const raw = await world.byName('evil.test', 443)
+    await raw.send(Buffer.from('1603010005010000010000', 'hex')).over()
+    expect(Buffer.from(raw.text, 'latin1').subarray(0, 1)).toEqual(Buffer.from([21]))
+  })
+})
+
 test('a leaf is made once, names its host, and is of this authority', async () => {
   await start()
   const first = authority.leafFor(host('allowed.test'))

@@ -20,7 +20,7 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
   const { socket, method, url = '/', headers } = request
   const here = `${plain(socket.localAddress)} ${socket.localPort}`
   write(`${role}.log`, `request ${here} ${method} ${headers.host ?? '-'} ${url}`)
-  for (const name of ['x-api-key', 'authorization'])
+  for (const name of ['x-api-key', 'authorization', 'x-goog-api-key'])
     if (headers[name] !== undefined) write(`${role}.log`, `field ${name} ${headers[name]}`)
   if (url.startsWith('/echo')) {
     response.setHeader('x-echo', String(headers['x-api-key'] ?? ''))
