@@ -5,7 +5,6 @@
  */
 import type { KeyObject } from 'node:crypto'
 import { writeFileAtomically } from '../../base/atomic-file.ts'
-import { PenError } from '../../base/error.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
 import type { Host } from '../../policy/network/host.ts'
 import { makeCertificate } from './mint.ts'
@@ -25,38 +24,35 @@ export interface Leaf {
   readonly cert: string
 }
 
+interface Issuer {
+  readonly name: string
+  readonly publicKey: KeyObject
+  readonly privateKey: KeyObject
+}
+
+/** A start needs only texts. `node:crypto` takes 4 ms to load, and is loaded for the first leaf. */
 export class Authority {
   readonly name: string
   /** PEM. */
   readonly certificate: string
-  readonly #issuer: { readonly name: string; readonly publicKey: KeyObject; readonly privateKey: KeyObject }
-  /** One key for all certificates of this process. */
-  readonly #key: { readonly publicKey: KeyObject; readonly text: string }
+  readonly #privateKey: string
+  /** One key for all leaves of this process. */
+  #signing: { readonly issuer: Issuer; readonly key: NewKey } | undefined
   readonly #leaves = new Map<Host, { readonly leaf: Leaf; readonly renew: number }>()
 
-  constructor(key: string, certificate: string) {
-    const { createPrivateKey, createPublicKey, X509Certificate } = process.getBuiltinModule('node:crypto')
-    const privateKey = createPrivateKey(key)
-    const { subject } = new X509Certificate(certificate)
+  constructor(name: string, privateKey: string, certificate: string) {
+    this.name = name
     this.certificate = certificate
-    this.name = subject.replace(/^CN=/, '')
-    this.#issuer = {
-      name: this.name,
-      publicKey: createPublicKey(privateKey),
-      privateKey,
-    }
-    const own = newKey()
-    this.#key = { publicKey: own.publicKey, text: own.text }
+    this.#privateKey = privateKey
   }
 
   /** Random bytes that only the owner of the key can compute, and always the same for one text. */
   randomFor(text: string): () => number {
-    const { createHmac } = process.getBuiltinModule('node:crypto')
-    const key = this.#issuer.privateKey.export({ type: 'pkcs8', format: 'der' })
     let block: Buffer = Buffer.alloc(0)
     let used = 0
     return () => {
-      if (used % 32 === 0) block = createHmac('sha256', key).update(`${used} ${text}`).digest()
+      if (used % 32 === 0)
+        block = new Bun.CryptoHasher('sha256', this.#privateKey).update(`${used} ${text}`).digest()
       return block[used++ % 32] ?? 0
     }
   }
@@ -64,31 +60,36 @@ export class Authority {
   leafFor(name: Host, now = Date.now()): Leaf {
     const known = this.#leaves.get(name)
     if (known !== undefined && known.renew > now) return known.leaf
+    this.#signing ??= { issuer: issuerOf(this.name, this.#privateKey), key: newKey() }
+    const { issuer, key } = this.#signing
     const cert = makeCertificate({
       subject: name,
-      key: this.#key.publicKey,
-      issuer: this.#issuer,
+      key: key.publicKey,
+      issuer,
       from: new Date(now - SLACK_DAYS * DAY_MS),
       to: new Date(now + LEAF_DAYS * DAY_MS),
       host: name,
     })
-    const leaf = { key: this.#key.text, cert }
+    const leaf = { key: key.text, cert }
     if (this.#leaves.size >= MOST_LEAVES) this.#leaves.clear()
     this.#leaves.set(name, { leaf, renew: now + (LEAF_DAYS * DAY_MS) / 2 })
     return leaf
   }
 }
 
+/** The file: the day of renewal, the key and the certificate. */
+const FILE =
+  /^renew ([0-9TZ:.-]{24})\n(-----BEGIN PRIVATE KEY-----\n.*?-----END PRIVATE KEY-----\n)(-----BEGIN CERT.*)$/s
+
 /** Reads the authority of a project, or makes one. Two starts at the same time may make two: the last one stays. */
 export function openAuthority(stateDir: string, sandbox: string, now = Date.now()): Authority {
   const file = `${stateDir}/authority.pem`
-  const text = readRegularFile(file, { maxBytes: MAX_BYTES, owner: 'self-or-root' })?.toString('latin1')
-  const [, key, certificate] =
-    /^(-----BEGIN PRIVATE KEY-----.*?-----END PRIVATE KEY-----\n)(-----BEGIN CERT.*)$/s.exec(text ?? '') ?? []
-  if (key !== undefined && certificate !== undefined && lasts(certificate, now))
-    return new Authority(key, certificate)
-  const made = newKey()
   const name = `pen sandbox ${sandbox}`.slice(0, 64)
+  const text = readRegularFile(file, { maxBytes: MAX_BYTES, owner: 'self-or-root' })?.toString('latin1')
+  const [, renew = '', key, certificate] = FILE.exec(text ?? '') ?? []
+  if (key !== undefined && certificate !== undefined && new Date(renew).getTime() > now)
+    return new Authority(name, key, certificate)
+  const made = newKey()
   const own = makeCertificate({
     subject: name,
     key: made.publicKey,
@@ -97,22 +98,18 @@ export function openAuthority(stateDir: string, sandbox: string, now = Date.now(
     to: new Date(now + AUTHORITY_DAYS * DAY_MS),
     host: undefined,
   })
-  writeFileAtomically(file, made.text + own)
-  return new Authority(made.text, own)
+  const until = new Date(now + (AUTHORITY_DAYS - RENEW_DAYS) * DAY_MS)
+  writeFileAtomically(file, `renew ${until.toISOString()}\n${made.text}${own}`)
+  return new Authority(name, made.text, own)
 }
 
-function lasts(certificate: string, now: number): boolean {
-  const { X509Certificate } = process.getBuiltinModule('node:crypto')
-  try {
-    return new Date(new X509Certificate(certificate).validTo).getTime() > now + RENEW_DAYS * DAY_MS
-  } catch (cause) {
-    throw new PenError('STATE', {
-      what: 'the certificate authority of this project is damaged',
-      hint: 'remove authority.pem in the sandbox’s state, and start again',
-      cause,
-    })
-  }
+function issuerOf(name: string, text: string): Issuer {
+  const { createPrivateKey, createPublicKey } = process.getBuiltinModule('node:crypto')
+  const privateKey = createPrivateKey(text)
+  return { name, privateKey, publicKey: createPublicKey(privateKey) }
 }
+
+type NewKey = ReturnType<typeof newKey>
 
 function newKey() {
   const { generateKeyPairSync } = process.getBuiltinModule('node:crypto')

@@ -92,7 +92,7 @@ const encoded = (key: KeyObject): Buffer => key.export({ type: 'spki', format: '
 
 /** Of a P-256 key in SPKI, the last 65 bytes are the point. */
 const keyId = (key: KeyObject): Buffer =>
-  process.getBuiltinModule('node:crypto').createHash('sha1').update(encoded(key).subarray(-65)).digest()
+  new Bun.CryptoHasher('sha1').update(encoded(key).subarray(-65)).digest()
 
 const pem = (der: Buffer): string =>
   `-----BEGIN CERTIFICATE-----\n${der

@@ -1,5 +1,6 @@
 /** What the gateway needs to open hosts for one run: the project's authority, and the secrets. Loaded only for that. */
 import { PenError } from '../../base/error.ts'
+import { phase } from '../../base/phases.ts'
 import { makeStateDirectory } from '../../config/project.ts'
 import { Vault } from '../../gateway/secrets/vault.ts'
 import { type Authority, openAuthority } from '../../gateway/tls/authority.ts'
@@ -50,6 +51,7 @@ export async function prepareOpening(
       ...placeholders,
     ],
   }
+  phase('secrets read')
   return {
     prepared: { ...prepared, plan: changed },
     opening: { authority, vault: values.length === 0 ? undefined : new Vault(values) },

@@ -106,6 +106,6 @@ function subjectHash({ name }: Authority): string {
   const text = Buffer.from(name.toLowerCase())
   const common = Buffer.from([0x06, 0x03, 0x55, 0x04, 0x03, 0x0c, text.length, ...text])
   const subject = Buffer.from([0x31, common.length + 2, 0x30, common.length, ...common])
-  const digest = process.getBuiltinModule('node:crypto').createHash('sha1').update(subject).digest()
+  const digest = new Bun.CryptoHasher('sha1').update(subject).digest()
   return digest.readUInt32LE(0).toString(16).padStart(8, '0')
 }
