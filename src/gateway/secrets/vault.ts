@@ -61,8 +61,12 @@ export class Vault {
     }
     const out: Field[] = []
     for (const field of fields) {
-      let value = basicOf(field) ?? field.value
-      const isBasic = value !== field.value
+      const decoded = basicOf(field)
+      const basic = this.#values.some(({ placeholder }) => decoded?.includes(placeholder))
+        ? decoded
+        : undefined
+      const written = basic ?? field.value
+      let value = written
       for (const { name, placeholder, value: real } of this.#values) {
         if (!value.includes(placeholder)) continue
         const secret = mayHave(name)
@@ -71,7 +75,8 @@ export class Vault {
         value = value.replaceAll(placeholder, () => real)
         used.add(name)
       }
-      out.push(isBasic ? { ...field, value: `Basic ${encode(value)}` } : { ...field, value })
+      if (value === written) out.push(field)
+      else out.push({ ...field, value: basic === undefined ? value : `Basic ${encode(value)}` })
     }
     const known = this.#values.filter(({ name }) =>
       index.secrets.some(({ rule }) => rule.name === name && isForHost(rule, dial)),
@@ -90,7 +95,7 @@ const scannable = (fields: readonly Field[]): Field[] => [
 /** The decoded pair of user and password. Undefined for other fields. */
 function basicOf({ key, value }: Field): string | undefined {
   if (key !== 'authorization') return undefined
-  const [, coded] = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(value) ?? []
+  const [, coded] = /^basic +(\S+)$/i.exec(value) ?? []
   return coded === undefined ? undefined : Buffer.from(coded, 'base64').toString('latin1')
 }
 
