@@ -10,6 +10,7 @@ import type { HostPath } from '../../policy/files/path.ts'
 import type { Secret } from '../../policy/network/secret.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Prepared } from '../prepare.ts'
+import { gitHelpers } from './git-helpers.ts'
 import { secretValues } from './secret-values.ts'
 import { withTrust } from './trust.ts'
 
@@ -42,7 +43,10 @@ export async function prepareOpening(
     isImage: backend.engine !== undefined,
     own: new Set(policy.env.keys()),
   })
-  const placeholders = values.map(({ name, placeholder }) => ({ name, value: placeholder, secret: true }))
+  const placeholders = [
+    ...values.map(({ name, placeholder }) => ({ name, value: placeholder, secret: true })),
+    ...(policy.env.has('GIT_CONFIG_COUNT') ? [] : gitHelpers(secrets)),
+  ]
   const changed: Plan = {
     ...trusting,
     // A variable of the same name would pass the value on.

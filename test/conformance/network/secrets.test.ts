@@ -1,6 +1,6 @@
 /** Secrets that a sandbox uses and never sees, and rules about single requests. */
 import { beforeAll, expect } from 'bun:test'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { triesContainers } from '../launcher.ts'
 import type { Project } from './project.ts'
@@ -12,7 +12,9 @@ const KEY = 'sk-ant-api03-ZQXJKWzqxjkw0123456789ZQXJKWzqxjkw'
 const SHAPE = /sk-ant-api03-[A-Z]{6}[a-z]{6}[0-9]{10}[A-Z]{6}[a-z]{6}/
 
 beforeAll(async () => {
-  if (isReady && !triesContainers) makeRepository((await World.get()).dir)
+  if (!isReady || triesContainers) return
+  const { dir } = await World.get()
+  cpSync(makeRepository(dir), join(dir, 'www/private/repo.git'), { recursive: true })
 }, 30_000)
 
 const config = (more: object = {}): string =>
@@ -107,6 +109,28 @@ forEachKind('P22 real clients trust pen’s authority without any setting', asyn
     { env },
   )
   expect(git.clone.said).toBe('from the repository\n')
+})
+
+forEachKind('P22 git uses a token through a credential helper', async (world, project) => {
+  const secret = { name: 'GH_TOKEN', from: { command: ['printenv', 'HOST_KEY'] }, to: ['allowed.test:443'] }
+  project.writeLive('config.json', config({ secrets: [secret] }))
+  const heard = world.listen()
+  const { steps } = await runSteps(
+    project,
+    {
+      git: 'git clone -q https://allowed.test/files/private/repo.git cloned && cat cloned/README',
+      helper: 'printf "protocol=https\\nhost=allowed.test\\n\\n" | git credential fill',
+      refused: 'git clone -q https://nowhere.test/repo.git 2>&1',
+    },
+    { env },
+  )
+  expect(steps.git.said).toBe('from the repository\n')
+  const basic = Buffer.from(`x-access-token:${KEY}`).toString('base64')
+  expect(heard.requests).toContain(`field authorization Basic ${basic}`)
+  expect(steps.helper.said).toMatch(SHAPE)
+  expect(steps.helper.said).not.toContain('ZQXJKWzq')
+  // A refusal over TLS is readable, because the sandbox trusts pen's authority.
+  expect(steps.refused.said).toContain('403')
 })
 
 forEachKind(

@@ -41,6 +41,10 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
     serveGit(request, response, join(dir, 'www'))
     return
   }
+  if (url.startsWith('/files/private/') && headers.authorization === undefined) {
+    response.writeHead(401, { 'www-authenticate': 'Basic realm="test"' }).end()
+    return
+  }
   if (url.startsWith('/files/')) {
     try {
       response.end(readFileSync(join(dir, 'www', normalize(decodeURI(url.slice(6).replace(/\?.*/, ''))))))

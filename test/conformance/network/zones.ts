@@ -63,7 +63,7 @@ export const SHIPPED_HOSTS = [
     [
       ...Object.values(GROUPS).flatMap(group => group.hosts ?? []),
       ...Object.values(PRESETS).flatMap(({ hosts }) => hosts),
-    ].map(({ rule }) => rule.replace(/:\d+$/, '')),
+    ].map(({ rule }) => /([^ /]+):\d+/.exec(rule)?.[1] ?? rule),
   ),
 ]
 
