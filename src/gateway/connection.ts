@@ -115,7 +115,8 @@ async function serveTls(session: Session, endpoint: Endpoint): Promise<void> {
   if (refused !== undefined) return refuse(session, endpoint, 'tls', refused.refusal, refused.raw)
   const route = session.route ?? (await session.openRoute(endpoint, 'tls'))
   if (route === undefined) return
-  if (route.deniesTunnel() !== undefined) return openTls(session, route)
+  if (route.deniesTunnel() !== undefined)
+    return openTls(session, route, first.kind === 'hello' ? first.protocols : [])
   await tunnel(session, endpoint, 'tls', upstream =>
     watchForSecondHello({
       client,

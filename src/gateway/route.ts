@@ -21,6 +21,7 @@ import type { GatewayContext } from './gateway-context.ts'
 import { sameDestination } from './http/target.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import type { ByteStream } from './stream/byte-stream.ts'
+import type { TlsProtocol } from './stream/stream-socket.ts'
 import { startTls } from './tls/start-tls.ts'
 
 export interface Endpoint {
@@ -55,8 +56,8 @@ export class Route {
   #widened: { readonly network: NetworkPolicy; readonly index: NetworkIndex } | undefined
   /** In a tunnel, bytes pass unjudged. In `requests`, each request is judged when it comes. */
   serves: 'tunnel' | 'requests' = 'tunnel'
-  /** The request that is being served, as it was allowed. */
-  request: RequestLine | undefined
+  /** The requests that are being served, as they were allowed. HTTP/1.1 has one at a time. */
+  readonly requests = new Set<RequestLine>()
 
   /** Undefined when the audit could not be written. Without a record there is no connection. */
   static open(shared: GatewayContext, endpoint: Endpoint, admitted: Admitted): Route | undefined {
@@ -148,7 +149,7 @@ export class Route {
   }
 
   /** Begins TLS to the server, if that is still to be done. Undefined when done. Records a failure. */
-  async secure(): Promise<DialFailure | undefined> {
+  async secure(protocol: TlsProtocol = 'http/1.1'): Promise<DialFailure | undefined> {
     const { trust, limits } = this.#shared
     const upstream = this.#upstream
     const { to } = this.endpoint
@@ -156,7 +157,7 @@ export class Route {
     const serverName = 'name' in to ? to.name : to.address
     const why = upstream.socket.isSecure
       ? 'proxy'
-      : await startTls(upstream, { isServer: false, serverName, ca: trust }, limits.headMs)
+      : await startTls(upstream, { isServer: false, serverName, ca: trust, protocol }, limits.headMs)
     this.#isSecured = true
     if (why === undefined) return undefined
     const failure = failed(why === 'certificate' ? 'upstream-certificate' : 'upstream-tls', TLS_FAILURES[why])
@@ -203,13 +204,11 @@ export class Route {
     const verdict = this.verdict(network)
     if (!verdict.ok) return verdict
     if (mustOpen(network.index, verdict)) {
-      const judged =
-        this.request !== undefined
-          ? decideRequest(verdict, this.request)
-          : this.serves === 'requests'
-            ? verdict
-            : denyOtherProtocol(verdict)
-      if (!judged.ok) return judged
+      if (this.serves === 'tunnel') return denyOtherProtocol(verdict)
+      for (const request of this.requests) {
+        const judged = decideRequest(verdict, request)
+        if (!judged.ok) return judged
+      }
     }
     if (this.#address === undefined || verdict.dial.kind === 'host-service') return undefined
     const check = this.#shared.dialer.check(index, this.#address, verdict.dial)

@@ -25,6 +25,8 @@ type Outgoing =
   | {
       readonly kind: 'forward'
       readonly forwarding: Pick<Forwarding, 'request' | 'path' | 'scan' | 'onAnswer'>
+      /** The answer is complete. */
+      readonly done: () => void
     }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   /** The audit could not be written. */
@@ -37,7 +39,7 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
   if (!verdict.ok) return { kind: 'refused', refusal: refusalOf(verdict) }
   // Most requests: no rule is about requests, and no secret exists.
   if (verdict.requests === undefined && !isSecure && shared.vault === undefined)
-    return { kind: 'forward', forwarding: { request, path } }
+    return { kind: 'forward', forwarding: { request, path }, done: () => undefined }
 
   const read = readRequestPath(path)
   if (!read.ok && verdict.requests !== undefined) return refused(badRequest(read.why), request.method, '')
@@ -71,13 +73,14 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
     })
     if (!isRecorded) return { kind: 'unrecorded' }
   }
-  route.request = line
+  route.requests.add(line)
   const since = performance.now()
   const onAnswer = (status: number): void => {
     shared.record({ kind: 'request-answered', ...about, status, ms: Math.round(performance.now() - since) })
   }
   return {
     kind: 'forward',
+    done: () => void route.requests.delete(line),
     forwarding: {
       request: { ...request, fields: replaced.fields },
       path: pathToSend(path, line, replaced, verdict.requests !== undefined),

@@ -58,7 +58,7 @@ export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpo
       session.shared.limits,
     )
     if (!(await settle(session, route, outcome, protocol, outgoing.forwarding.scan))) return undefined
-    route.request = undefined
+    outgoing.done()
   }
 }
 

@@ -10,10 +10,14 @@ export interface SocketEvents {
   close(isBroken: boolean): void
 }
 
+/** What is spoken inside TLS. */
+export type TlsProtocol = 'http/1.1' | 'h2'
+
 /** One end of a TLS connection. As a server: what the client has sent, and the certificate. As a client: whom to trust. */
-export type TlsSide =
+export type TlsSide = { readonly protocol?: TlsProtocol } & (
   | { readonly isServer: true; readonly read: Uint8Array; readonly key: string; readonly cert: string }
   | { readonly isServer: false; readonly serverName: string; readonly ca?: string | undefined }
+)
 
 export interface StreamSocket {
   /** Sets the listener. It first gets the bytes that arrived before. */

@@ -75,7 +75,8 @@ export class TcpSocket implements StreamSocket {
     this.#isSecure = true
     return new Promise(resolve => {
       this.#onSecured = resolve
-      const tls = { ...side, rejectUnauthorized: !side.isServer, ALPNProtocols: ALPN }
+      const ALPNProtocols = alpn(side.protocol ?? 'http/1.1')
+      const tls = { ...side, rejectUnauthorized: !side.isServer, ALPNProtocols }
       const upgrade: Upgrade = {
         ...(side.isServer && { isServer: true, initialData: side.read }),
         data: this,
@@ -270,8 +271,8 @@ export class TcpSocket implements StreamSocket {
   }
 }
 
-/** In wire format, as Bun wants it. HTTP/2 is not offered. */
-const ALPN = Buffer.from('\x08http/1.1', 'latin1')
+/** One protocol in wire format, as Bun wants it. */
+const alpn = (protocol: string): Buffer => Buffer.from(`${String.fromCharCode(protocol.length)}${protocol}`)
 
 const IPPROTO_TCP = 6
 const TCP_INFO = 11

@@ -6,7 +6,7 @@ import type { Session } from '../session.ts'
 import { startTls } from './start-tls.ts'
 
 /** The ClientHello is judged and still held. The route is allowed and recorded. */
-export async function openTls(session: Session, route: Route): Promise<void> {
+export async function openTls(session: Session, route: Route, protocols: readonly string[]): Promise<void> {
   const { client, shared } = session
   const { authority, limits } = shared
   const { endpoint } = route
@@ -17,17 +17,25 @@ export async function openTls(session: Session, route: Route): Promise<void> {
     return session.refuse(NOT_OPENED, endpoint, 'tls', { number: route.number })
   }
   route.serves = 'requests'
+  // Programs that take both get HTTP/1.1. gRPC takes HTTP/2 only.
+  const protocol = protocols.includes('h2') && !protocols.includes('http/1.1') ? 'h2' : 'http/1.1'
   const side = {
     isServer: true,
     read: client.consume(client.held.length),
     ...authority.leafFor(to.name),
+    protocol,
   } as const
   if ((await startTls(client, side, limits.headMs)) !== undefined) {
     route.fail('untrusted-authority', UNTRUSTED)
     client.reset()
     return
   }
-  await serveHttp(session, { kind: 'fixed', endpoint, isSecure: true })
+  if (protocol === 'http/1.1') {
+    await serveHttp(session, { kind: 'fixed', endpoint, isSecure: true })
+    return
+  }
+  const { serveHttp2 } = await import('../http/serve-http2.ts')
+  await serveHttp2(session, route)
 }
 
 const NOT_OPENED: Refusal = {

@@ -10,7 +10,7 @@ import type { HostPath } from '../../policy/files/path.ts'
 import type { Secret } from '../../policy/network/secret.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Prepared } from '../prepare.ts'
-import { gitHelpers } from './git-helpers.ts'
+import { gitCredentials } from './git-credentials.ts'
 import { secretValues } from './secret-values.ts'
 import { withTrust } from './trust.ts'
 
@@ -45,7 +45,7 @@ export async function prepareOpening(
   })
   const placeholders = [
     ...values.map(({ name, placeholder }) => ({ name, value: placeholder, secret: true })),
-    ...(policy.env.has('GIT_CONFIG_COUNT') ? [] : gitHelpers(secrets)),
+    ...(policy.env.has('GIT_CONFIG_COUNT') ? [] : gitCredentials(secrets)),
   ]
   const changed: Plan = {
     ...trusting,

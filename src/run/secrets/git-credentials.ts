@@ -7,7 +7,7 @@ import { printEndpoint } from '../../policy/network/net-rule.ts'
 import { HTTPS_PORT } from '../../policy/network/port.ts'
 import type { Secret } from '../../policy/network/secret.ts'
 
-export function gitHelpers(secrets: readonly Secret[]): Variable[] {
+export function gitCredentials(secrets: readonly Secret[]): Variable[] {
   const entries = secrets.flatMap(({ name, to, headers }) =>
     headers.includes('authorization')
       ? to.flatMap(({ rule, plain }) => {
