@@ -10,6 +10,10 @@ import { BUNDLES } from '../../gateway/tls/host-trust.ts'
 import { AUTHORITIES_PATH } from '../../plan/environment.ts'
 import type { Plan, Step, Variable } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
+import { withCertificate } from './java-truststore.ts'
+
+/** Truststores of Java: Debian, Fedora. */
+const JAVA_STORES = ['/etc/ssl/certs/java/cacerts', '/etc/pki/java/cacerts']
 
 const AUTHORITY_PATH = `${dirname(AUTHORITIES_PATH)}/authority.pem`
 /** Where images keep the bundle. An engine makes the file where an image has none. */
@@ -42,10 +46,11 @@ export function withTrust(plan: Plan, request: TrustRequest): Plan {
   const { authority, stateDir, hostBundle, isImage, own } = request
   const directory = `${stateDir}/trust`
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const keep = (name: string, text: string): HostPath => {
+  const keep = (name: string, content: string | Buffer): HostPath => {
     const path = `${directory}/${name}`
+    const bytes = Buffer.from(content as string, 'latin1')
     // An unchanged file keeps its times, so that the cached /etc stays valid.
-    if (textOf(path) !== text) writeFileAtomically(path, text, { mode: 0o644 })
+    if (bytesOf(path)?.equals(bytes) !== true) writeFileAtomically(path, bytes, { mode: 0o644 })
     return path as HostPath
   }
   const bundles = BUNDLES.flatMap(path => realPathOf(path) ?? [])
@@ -59,7 +64,14 @@ export function withTrust(plan: Plan, request: TrustRequest): Plan {
     mode: 'ro',
     why: isImage ? 'certificate authorities' : 'system',
   })
+  const javaSteps = (isImage ? [] : JAVA_STORES).flatMap(path => {
+    const real = realPathOf(path)
+    const store = real === undefined ? undefined : bytesOf(real)
+    const extended = store && withCertificate(store, 'pen', authority.certificate)
+    return real === undefined || extended === undefined ? [] : [show(keep('java', extended), real)]
+  })
   const steps = [
+    ...javaSteps,
     show(single, AUTHORITY_PATH),
     show(bundle, AUTHORITIES_PATH),
     ...[...new Set(isImage ? IMAGE_BUNDLES : bundles)].map(path => show(bundle, path)),
@@ -93,9 +105,9 @@ function realPathOf(path: string): string | undefined {
   }
 }
 
-function textOf(path: string): string | undefined {
+function bytesOf(path: string): Buffer | undefined {
   try {
-    return readFileSync(path, 'latin1')
+    return readFileSync(path)
   } catch {
     return undefined
   }

@@ -1,10 +1,11 @@
 /** Secrets that a sandbox uses and never sees, and rules about single requests. */
 import { beforeAll, expect } from 'bun:test'
-import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { triesContainers } from '../launcher.ts'
 import type { Project } from './project.ts'
-import { makeRepository } from './services.ts'
+import { makeRegistry, makeRepository } from './services.ts'
 import { runSteps } from './steps.ts'
 import { forEachKind, isReady, World } from './world.ts'
 
@@ -14,6 +15,7 @@ const SHAPE = /sk-ant-api03-[A-Z]{6}[a-z]{6}[0-9]{10}[A-Z]{6}[a-z]{6}/
 beforeAll(async () => {
   if (!isReady || triesContainers) return
   const { dir } = await World.get()
+  makeRegistry(dir, 'http://allowed.test')
   cpSync(makeRepository(dir), join(dir, 'www/private/repo.git'), { recursive: true })
 }, 30_000)
 
@@ -84,9 +86,31 @@ const node = (url: string) =>
 const python = (url: string) =>
   `/usr/bin/python3 -c "import urllib.request as u, os; print(u.urlopen(u.Request('${url}', headers={'x-api-key': os.environ['API_KEY']})).read().decode())"`
 
+const GET_JAVA = `import java.net.URI;
+import java.net.http.*;
+public class Get {
+  public static void main(String[] urls) throws Exception {
+    var request = HttpRequest.newBuilder(URI.create(urls[0])).header("x-api-key", System.getenv("API_KEY")).build();
+    System.out.println(HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString()).body());
+  }
+}
+`
+
+/** Clients that not every machine has. */
+const more = (): Record<string, string> => ({
+  ...(existsSync('/usr/bin/java') && {
+    java: 'java -XX:TieredStopAtLevel=1 Get.java https://allowed.test/i',
+  }),
+  ...(spawnSync('/usr/bin/python3', ['-c', 'import requests']).status === 0 && {
+    requests: `/usr/bin/python3 -c "import requests, os; print(requests.get('https://allowed.test/j', headers={'x-api-key': os.environ['API_KEY']}).text)"`,
+  }),
+})
+
 forEachKind('P22 real clients trust pen’s authority without any setting', async (world, project) => {
   project.writeLive('config.json', config())
+  project.write('Get.java', GET_JAVA)
   const clients = {
+    ...more(),
     curl: 'curl -sS -H "x-api-key: $API_KEY" https://allowed.test/a',
     wget: 'wget -qO- --header "x-api-key: $API_KEY" https://allowed.test/b',
     node: node('https://allowed.test/c'),
@@ -105,10 +129,18 @@ forEachKind('P22 real clients trust pen’s authority without any setting', asyn
   )
   const { steps: git } = await runSteps(
     project,
-    { clone: 'git clone -q https://allowed.test/files/git/repo.git cloned && cat cloned/README' },
+    {
+      clone: 'git clone -q https://allowed.test/files/git/repo.git cloned && cat cloned/README',
+      npm: 'npm view tiny version --registry=https://allowed.test/files/npm/',
+      refused: 'npm view tiny version --registry=https://nowhere.test/',
+    },
     { env },
   )
   expect(git.clone.said).toBe('from the repository\n')
+  expect(git.npm.said.trim()).toBe('1.0.0')
+  // npm gives up on a 403. On a TLS error it retries for a minute.
+  expect(git.refused.said).toContain('E403')
+  expect(git.refused.ms).toBeLessThan(8000)
 })
 
 forEachKind('P22 git uses a token through a credential helper', async (world, project) => {
