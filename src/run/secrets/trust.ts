@@ -4,9 +4,9 @@
  */
 import { mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { writeFileAtomically } from '../../base/atomic-file.ts'
+import { AUTHORITY_BUNDLES } from '../../base/authority-bundle.ts'
 import { dirname } from '../../base/posix-path.ts'
 import type { Authority } from '../../gateway/tls/authority.ts'
-import { BUNDLES } from '../../gateway/tls/host-trust.ts'
 import { AUTHORITIES_PATH } from '../../plan/environment.ts'
 import type { Plan, Step, Variable } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
@@ -53,7 +53,7 @@ export function withTrust(plan: Plan, request: TrustRequest): Plan {
     if (bytesOf(path)?.equals(bytes) !== true) writeFileAtomically(path, bytes, { mode: 0o644 })
     return path as HostPath
   }
-  const bundles = BUNDLES.flatMap(path => realPathOf(path) ?? [])
+  const bundles = AUTHORITY_BUNDLES.flatMap(path => realPathOf(path) ?? [])
   const system = bundles[0] === undefined ? '' : `${readFileSync(bundles[0], 'latin1').trimEnd()}\n`
   const bundle = keep('bundle.pem', system + authority.certificate)
   const single = keep('authority.pem', authority.certificate)
