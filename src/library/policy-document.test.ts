@@ -38,6 +38,7 @@ test('PolicyDocument has exactly the keys of a config document', () => {
     user: 'host',
     runtime: 'runc',
     ssh: { agent: [] },
+    secrets: [{ name: 'A', from: { env: 'A' }, to: ['example.com'], in: ['header:x-api-key'] }],
     acceptGaps: [],
     ports: [{ guest: 3000, host: 3000 }],
   }

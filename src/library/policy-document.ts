@@ -151,6 +151,34 @@ export interface PolicyDocument {
         readonly agent?: readonly string[] | undefined
       }
     | undefined
+  /** Secrets that the gateway puts into requests; the sandbox has placeholders. Not in a project’s document. */
+  readonly secrets?:
+    | readonly {
+        /** The name of the secret, and of the variable inside that holds its placeholder. */
+        readonly name: string
+        readonly from:
+          | {
+              /** A variable of the host. */
+              readonly env: string
+            }
+          | {
+              /** A file of the host, as "~/.config/token". */
+              readonly file: string
+            }
+          | {
+              /** A command of the host and its arguments; its output is the value. */
+              readonly command: readonly string[]
+            }
+          | {
+              /** Attributes of an entry, as secret-tool takes them. */
+              readonly keyring: { readonly [name: string]: string }
+            }
+        /** Where it may go, as "host:port" or "host:port/path/**"; with "http://" before it without TLS. */
+        readonly to: readonly string[]
+        /** Where it is replaced, as "header:x-api-key" or "query:key"; Authorization and X-Api-Key if absent. */
+        readonly in?: readonly string[] | undefined
+      }[]
+    | undefined
   /** Gaps to accept, by name. */
   readonly acceptGaps?: readonly string[] | undefined
   /** Ports of the sandbox to forward to the host's loopback. */
