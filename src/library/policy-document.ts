@@ -9,9 +9,9 @@ export interface PolicyDocument {
   /** The built-in policy to start from. */
   readonly profile?: 'strict' | 'coding' | 'dev' | undefined
   /** Minimum isolation; pen never falls back to a weaker one. */
-  readonly isolation?: 'auto' | 'soft' | 'process' | 'container' | 'gvisor' | undefined
+  readonly isolation?: 'auto' | 'soft' | 'process' | 'container' | 'gvisor' | 'vm' | undefined
   /** One backend by name. */
-  readonly backend?: 'process' | 'podman' | 'docker' | 'soft' | undefined
+  readonly backend?: 'process' | 'podman' | 'docker' | 'vm' | 'soft' | undefined
   /** Which files the sandbox sees. */
   readonly files?:
     | {
