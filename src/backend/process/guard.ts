@@ -52,15 +52,16 @@ export interface Guard {
 }
 
 /**
- * The children of this shell are the watcher, which has none, and bubblewrap, whose child is the sandbox's init. The kernel
- * removes the init after all other processes of its namespace. Only then the watcher writes its line: the time and the uptime
- * say when the sandbox had ended. When that takes too long, there is no line.
+ * The children of this shell are the watcher, which has none, and bubblewrap, whose child is the sandbox's init. The init ends
+ * after all other processes of its namespace, and may then wait as a zombie for bubblewrap. Only then the watcher writes its
+ * line: the time and the uptime say when the sandbox had ended. When that takes too long, there is no line.
  */
 const KILL_ALL = [
   'read kids </proc/$$/task/$$/children; all=',
   'for kid in $kids; do inits=; read inits </proc/$kid/task/$kid/children; all="$all $inits"; done',
-  'n=0; kill -9 $all && while [ $n -lt 200 ]; do left=',
-  'for init in $all; do [ ! -e /proc/$init ] || left=1; done',
+  'n=0; kill -9 $all && while [ $n -lt 75 ]; do left=',
+  // The state follows the last parenthesis: a process chooses the name before it.
+  `for init in $all; do state=; read -r state </proc/$init/stat; case \${state##*) } in Z*|X*|"") ;; *) left=1; esac; done`,
   `[ -n "$left" ] || { read up _ </proc/uptime; echo "ended $up" >&${FD.witness}; break; }`,
   'n=$((n+1)); sleep 0.02; done',
   'kill -9 0',

@@ -81,8 +81,8 @@ forEachKind(
     expect(evil.code).not.toBe(0)
     const heads = must(['git', 'for-each-ref', '--format=%(objectname) %(refname)'], join(server, 'main'))
     expect(heads).toBe(`${id} refs/heads/by-ssh\n${id} refs/heads/main\n`)
-    // The branch with a submodule waits for consent. Remotes stay inside.
-    expect(onHost(world, project, 'git branch --format="%(refname:short)"; git remote')).toBe('main\n')
+    // The commit with a submodule waits for consent, also when its branch came over before. Remotes stay inside.
+    expect(onHost(world, project, 'git log --branches --format=%s; git remote')).toBe('two\none\nfirst\n')
     expect(onHost(world, project, 'git status --short; git fsck --strict')).toBe('')
   },
 )
