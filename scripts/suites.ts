@@ -93,9 +93,9 @@ export const SUITES: readonly (Check | Suite)[] = [
     testTimeout: 60_000,
     files: 2,
     wall: 300,
-    lane: 'others',
+    lane: 'engines',
   },
-  { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'others' },
+  { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'engines' },
   {
     kind: 'suite',
     name: 'lifecycle',
