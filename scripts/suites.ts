@@ -30,6 +30,8 @@ export interface Suite {
   /** Timeout of the whole suite, in seconds. A suite that exceeds it is ended and has failed. */
   readonly wall: number
   readonly lane?: Lane
+  /** Not part of `npm test`. */
+  readonly onlyByName?: true
 }
 
 const BUN = process.execPath
@@ -91,9 +93,9 @@ export const SUITES: readonly (Check | Suite)[] = [
     testTimeout: 60_000,
     files: 2,
     wall: 300,
-    lane: 'others',
+    lane: 'engines',
   },
-  { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'others' },
+  { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'engines' },
   {
     kind: 'suite',
     name: 'lifecycle',
@@ -140,6 +142,18 @@ export const SUITES: readonly (Check | Suite)[] = [
     wall: 600,
     lane: 'engines',
   },
+  // Every claim in a machine of its own takes an hour: only `npm run test:engines`.
+  {
+    kind: 'suite',
+    name: 'conformance-vm',
+    folder: './test/conformance',
+    env: { PEN_CONFORMANCE: 'vm' },
+    testTimeout: 300_000,
+    wall: 14_400,
+    onlyByName: true,
+  },
+  // Its machines take both processors while they boot.
+  { kind: 'suite', name: 'vm', folder: './test/vm', testTimeout: 120_000, wall: 480, lane: 'engines' },
   {
     kind: 'suite',
     name: 'images',

@@ -24,6 +24,13 @@ interface Connection extends Target {
   readonly connection: number
 }
 
+/** A request in HTTP. */
+interface Request {
+  readonly method: string
+  /** In its plain form, without the query. Hostile. */
+  readonly path: string
+}
+
 /** A request to the file broker. */
 interface FileRequest {
   /** Identifies the request within its run. All its records carry it. */
@@ -93,7 +100,16 @@ interface Fields {
   }
   /** No rule decides, and the user may answer until then. Another record with the same number has the outcome. */
   'connection-held': Connection & { readonly until: string }
-  'connection-denied': Connection & Denial
+  'connection-denied': Connection & Denial & Partial<Request>
+  /** A request to a host with rules about requests, or with a secret. Its connection has records too. */
+  'request-allowed': Connection &
+    Request & {
+      readonly rule: string
+      readonly from?: string | undefined
+      /** The names of the secrets that the gateway put into it. */
+      readonly secrets?: readonly string[] | undefined
+    }
+  'request-answered': Connection & { readonly status: number; readonly ms: number }
   /** Allowed, but the upstream could not be resolved or reached. */
   'connection-failed': Connection & {
     readonly reason: string
@@ -263,6 +279,8 @@ export const VERDICTS: Readonly<Record<Kind, Verdict>> = {
   'connection-allowed': 'allow',
   'connection-held': 'hold',
   'connection-denied': 'deny',
+  'request-allowed': 'allow',
+  'request-answered': 'note',
   'connection-failed': 'error',
   'connection-closed': 'note',
   'dns-refused': 'deny',

@@ -147,3 +147,14 @@ describe('the lines at the end', () => {
     ])
   })
 })
+
+test('a refused request stays in the list when its host is reached', () => {
+  const tally = new RefusalTally({ record: () => undefined })
+  const at = { connection: 1, name: 'api.example.com' as never, port: 443 as never }
+  const fix = "pen allow 'POST api.example.com:443/x'"
+  const why = 'no rule allows POST api.example.com/x'
+  const request = { method: 'POST', path: '/x' }
+  tally.record({ kind: 'connection-denied', ...at, ...request, reason: 'request-not-allowed', why, fix })
+  tally.record({ kind: 'connection-allowed', ...at, connection: 2, rule: 'GET api.example.com:443/**' })
+  expect(tally.lines()).toEqual([`refused: api.example.com:443: ${why}; to allow it: ${fix}`])
+})

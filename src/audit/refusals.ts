@@ -127,7 +127,10 @@ function lineFor(event: AuditEventInput): LineText | undefined {
       const { fix, why, reason, name } = event
       const isCommand = fix === undefined || fix.startsWith('pen ')
       // The name is allowed but resolves to a refused address, so another rule for the name changes nothing.
-      const isLater = AFTER_THE_RULES.has(reason) || (reason === 'address-not-allowed' && name !== undefined)
+      const isLater =
+        AFTER_THE_RULES.has(reason) ||
+        event.method !== undefined ||
+        (reason === 'address-not-allowed' && name !== undefined)
       return {
         start: `refused: ${place}`,
         end:
@@ -159,6 +162,8 @@ const AFTER_THE_RULES: ReadonlySet<string> = new Set([
   'bad-request',
   'refused-protocol',
   'not-a-proxy-request',
+  'requests-only',
+  'not-opened',
 ])
 
 function placeOf({ name, address, port }: Pick<Target, 'name' | 'address' | 'port'>): string {

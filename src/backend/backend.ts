@@ -122,6 +122,8 @@ export interface Running {
   readonly ended: Promise<Ending>
   /** The pid of the sandbox's first process on the host. Undefined when that process never started. */
   initPid(): number | undefined
+  /** The sandbox's network is in a kernel of its own. The host cannot dial its servers. */
+  readonly ownNetwork?: true
   /** The network namespace, when pen cannot enter it through the first process. */
   readonly network?: Extract<MadeNamespace, { readonly kind: 'by-helper' }> | undefined
   /**

@@ -19,6 +19,7 @@ const BACKENDS: Partial<Record<BackendName, Load>> = {
   podman: container('podman'),
   docker: container('docker'),
   soft: async () => (await import('./soft/soft.ts')).softBackend,
+  vm: async () => (await import('./vm/vm.ts')).vmBackend,
 }
 
 /** The backends that give an isolation. The first one that works on this machine is used. */
@@ -29,7 +30,7 @@ const WANTED: Readonly<Record<Policy['isolation'], readonly BackendName[]>> = {
   // Used only when the user names it, never as a fallback.
   soft: ['soft'],
   gvisor: ['podman'],
-  vm: [],
+  vm: ['vm'],
 }
 
 /** The names that a user may give. */

@@ -33,6 +33,7 @@ export const ERROR_CODES = {
   PATH_REFUSED: EXIT.usage,
   MOUNT_SOURCE: EXIT.usage,
   GROUP: EXIT.usage,
+  SECRET: EXIT.usage,
   FILE_REFUSED: EXIT.failed,
   GAP: EXIT.pen,
   INSIDE_SANDBOX: EXIT.pen,

@@ -5,7 +5,7 @@ import { readJson } from './json/json.ts'
 import { findLive } from './layers.ts'
 import { PenDirectory } from './pen-directory.ts'
 import type { Project } from './project.ts'
-import { foldedBytes } from './proposal.ts'
+import { foldedBytes, withoutSecrets } from './proposal.ts'
 
 interface Backup {
   readonly file: string
@@ -29,7 +29,7 @@ export async function backUp(
         at: project.stateDir,
         hint: 'pen init writes a first one',
       })
-    const bytes = foldedBytes(live)
+    const bytes = withoutSecrets(foldedBytes(live))
     const { password, values } = secretsIn(readJson(bytes, 'live config').value)
     if (password && !options.withPassword)
       throw new PenError('CONFIG_VALUE', {

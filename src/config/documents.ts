@@ -70,8 +70,13 @@ const readList = (found: DocumentFile | undefined): readonly Entry[] =>
 
 /** The texts that may contain a wildcard, from a document that is not validated yet. */
 function hostTexts(value: unknown): unknown[] {
-  const network = (value as { network?: { http?: unknown; deny?: unknown } } | null)?.network
-  return [network?.http, network?.deny].flatMap(list => (Array.isArray(list) ? (list as unknown[]) : []))
+  const { network, secrets } = (value ?? {}) as {
+    network?: { http?: unknown; deny?: unknown }
+    secrets?: unknown
+  }
+  const items = (list: unknown): unknown[] => (Array.isArray(list) ? list : [])
+  const receivers = items(secrets).flatMap(secret => items((secret as { to?: unknown } | null)?.to))
+  return [...items(network?.http), ...items(network?.deny), ...receivers]
 }
 
 function listLayer(http: readonly Entry[], tcp: readonly Entry[], isPublicSuffix: IsPublicSuffix): Layer[] {

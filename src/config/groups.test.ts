@@ -66,6 +66,17 @@ async function refusalOf(name: string): Promise<PenError> {
   throw new Error('the group was resolved')
 }
 
+test('a group to install only allows reads and audits at the sources that it follows', async () => {
+  install('npm', 'registry=https://packages.example.com/npm/\nglobalconfig=/nowhere')
+  expect(await rulesOf('npm:install')).toEqual([
+    'GET,HEAD packages.example.com:443/**',
+    'POST packages.example.com:443/**/-/npm/v1/security/**',
+    'POST packages.example.com:443/-/npm/v1/security/**',
+  ])
+  install('npm', 'registry=https://203.0.113.7/\nglobalconfig=/nowhere')
+  expect((await refusalOf('npm:install')).hint).toContain('without ":install"')
+})
+
 describe('npm', () => {
   const answer = (globalconfig = '/nowhere') =>
     `registry=https://packages.example.com/\nglobalconfig=${globalconfig}`

@@ -1,7 +1,7 @@
 import { PenError, showPlace } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { parseHttpRule } from '../policy/network/endpoint.ts'
-import { GROUPS, isGroupName, type PackageManager } from '../policy/network/groups.ts'
+import { GROUPS, type Group, isGroupName, type PackageManager } from '../policy/network/groups.ts'
 import type { Host } from '../policy/network/host.ts'
 import { type AllowRule, printRule } from '../policy/network/net-rule.ts'
 import { everySuffixIsPublic } from '../policy/network/net-target.ts'
@@ -39,25 +39,40 @@ export async function resolveGroup(name: string, context: GroupContext): Promise
       what: `there is no group "${printable(name, 64)}"`,
       hint: `the groups are ${Object.keys(GROUPS).join(', ')}`,
     })
-  const group = GROUPS[name]
+  const group: Group = GROUPS[name]
   const layer = `group ${name} v${group.version}`
   const rules = new Map<string, Sourced<AllowRule>>()
   for (const { rule, reason } of group.hosts ?? [])
     rules.set(rule, { rule: checkedRule(rule), source: { layer, place: undefined, note: reason } })
   const mirrors = group.follows === undefined ? [] : await FOLLOW[group.follows](context)
   for (const mirror of mirrors) {
-    const rule = mirrorRule(mirror)
-    if (rule !== undefined && !rules.has(printRule(rule)))
-      rules.set(printRule(rule), { rule, source: sourceOf(layer, mirror) })
+    const whole = mirrorRule(mirror)
+    for (const rule of whole === undefined ? [] : narrowed(whole, group.requests, mirror))
+      if (!rules.has(printRule(rule))) rules.set(printRule(rule), { rule, source: sourceOf(layer, mirror) })
   }
   const found = [...rules.values()]
   // A tool's built-in default is a public service. Only a configured mirror may resolve to a private address.
   const named = found.filter(({ source }) => source.place !== undefined)
   return {
     rules: found,
-    mirrors: named.flatMap(({ rule }) => (rule.kind === 'name' ? [rule.host] : [])),
+    mirrors: [...new Set(named.flatMap(({ rule }) => (rule.kind === 'name' ? [rule.host] : [])))],
     told: packageSources(group.follows, mirrors),
   }
+}
+
+/** The rule of a source, or one for each kind of request that the group allows. */
+function narrowed(rule: AllowRule, requests: Group['requests'], { at }: Mirror): AllowRule[] {
+  if (requests === undefined) return [rule]
+  if (rule.kind !== 'name')
+    throw new PenError('GROUP', {
+      what: `the package source ${printRule(rule)} has no name, so single requests cannot be judged`,
+      at,
+      hint: 'use the group without ":install"',
+    })
+  return requests.map(text => {
+    const [methods = '', path = ''] = text.split(' ')
+    return checkedRule(`${methods} ${printRule(rule)}${path}`)
+  })
 }
 
 const FOLLOW: Readonly<Record<PackageManager, (context: GroupContext) => Mirror[] | Promise<Mirror[]>>> = {

@@ -9,7 +9,7 @@ import { type Layer, PROFILE_NAMES, type ProfileName } from '../policy/settings.
 import { readAllowlist } from './allowlist.ts'
 import { parseDocuments } from './documents.ts'
 import { addToLists, liveConfig, rewriteLiveConfig, sameBytes } from './edit.ts'
-import { type JsonObject, printJson, readJson } from './json/json.ts'
+import { type JsonObject, type JsonValue, printJson, readJson } from './json/json.ts'
 import { type DocumentFile, findLive, type OwnDocuments } from './layers.ts'
 import { baseLayers, groupRules } from './load.ts'
 import { PenDirectory } from './pen-directory.ts'
@@ -32,7 +32,8 @@ export async function readProposal(project: Project): Promise<Proposal> {
   const proposed = readProject(project)
   // Parse the files as they are first, so that an error names its own file and line.
   await parseDocuments(proposed, project.world)
-  const after = foldedBytes(proposed)
+  refuseSecrets(proposed.live)
+  const after = withSecrets(foldedBytes(proposed), live.live)
   const isVerbatim = proposed.live?.bytes.equals(after) === true
   const next = { file: isVerbatim ? (proposed.live?.file ?? '') : liveConfig(project), bytes: after }
   const [before, then] = await Promise.all([
@@ -87,6 +88,33 @@ export function foldedBytes({ live, http, tcp }: OwnDocuments): Buffer {
   if (live !== undefined && lists.http.length + lists.tcp.length === 0) return live.bytes
   const document = live === undefined ? { version: 1 } : readJson(live.bytes, live.file).value
   return Buffer.from(printJson(addToLists(document as JsonObject, lists), { like: live?.bytes }))
+}
+
+/** Secrets are the user's alone: who writes the project must not choose a command of the host, or a host for a token. */
+function refuseSecrets(found: DocumentFile | undefined): void {
+  if (found === undefined || secretsOf(found) === undefined) return
+  throw new PenError('CONFIG_VALUE', {
+    what: 'a project’s document has no secrets',
+    at: found.file,
+    hint: 'take "secrets" out of it, and add them to the live config: pen secret add',
+  })
+}
+
+const secretsOf = ({ bytes, file }: DocumentFile): JsonValue | undefined =>
+  (readJson(bytes, file).value as JsonObject)['secrets']
+
+/** The live config keeps its secrets when the rest is replaced. */
+function withSecrets(bytes: Buffer, live: DocumentFile | undefined): Buffer {
+  const secrets = live === undefined ? undefined : secretsOf(live)
+  if (secrets === undefined) return bytes
+  const document = readJson(bytes, 'live config').value as JsonObject
+  return Buffer.from(printJson({ ...document, secrets }, { like: bytes }))
+}
+
+/** The same bytes if there are none. */
+export function withoutSecrets(bytes: Buffer): Buffer {
+  const { secrets, ...document } = readJson(bytes, 'live config').value as JsonObject
+  return secrets === undefined ? bytes : Buffer.from(printJson(document, { like: bytes }))
 }
 
 interface Policies {

@@ -16,7 +16,7 @@ interface Installed {
   readonly name: string
   readonly package: string
   /** How pen uses it. */
-  readonly use: 'engine' | 'runtime' | 'nothing yet'
+  readonly use: 'engine' | 'runtime' | 'vm'
 }
 
 const ENGINES: readonly Installed[] = [
@@ -25,8 +25,8 @@ const ENGINES: readonly Installed[] = [
   { name: 'runc', package: 'runc', use: 'runtime' },
   { name: 'crun', package: 'crun', use: 'runtime' },
   { name: 'runsc', package: 'runsc', use: 'runtime' },
-  { name: 'qemu-system-x86_64', package: 'qemu-system-x86', use: 'nothing yet' },
-  { name: 'qemu-system-aarch64', package: 'qemu-system-arm', use: 'nothing yet' },
+  { name: 'qemu-system-x86_64', package: 'qemu-system-x86', use: 'vm' },
+  { name: 'qemu-system-aarch64', package: 'qemu-system-arm', use: 'vm' },
 ]
 
 export async function checkEngines(machine: Machine): Promise<readonly Result[]> {
@@ -71,13 +71,13 @@ export function judgeEngine(
   use: Installed['use'] = 'engine',
 ): Result {
   const id = `engine-${name}`
-  const unused = use === 'nothing yet' ? 'pen does not use it yet' : undefined
-  if (version === undefined) return { id, ...weak(path, and('it prints no version', unused), install) }
+  const only = use === 'vm' ? 'only isolation "vm" uses it' : undefined
+  if (version === undefined) return { id, ...weak(path, and('it prints no version', only), install) }
   const escapes = escapesOf(name, version)
-  if (escapes.length === 0) return { id, ...ok(`${path} ${version}`, unused) }
+  if (escapes.length === 0) return { id, ...ok(`${path} ${version}`, only) }
   const why = and(
     `known escapes: ${describeEscapes(escapes)}, as of ${TABLE_DATE}`,
-    unused ?? 'pen run without a container is not affected',
+    only ?? 'pen run without a container is not affected',
   )
   const fix = `${install}, unless your distribution fixed it in the same version`
   return { id, ...weak(`${path} ${version}`, why, fix) }

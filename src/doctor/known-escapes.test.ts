@@ -57,13 +57,13 @@ describe('known escapes', () => {
     expect(describeEscapes(escapesOf('podman', '4.3.1'))).toContain('CVE-2026-55686')
   })
 
-  test('an engine with one is weak, a fixed version is ok, an unused program is named as unused', () => {
+  test('an engine with one is weak, a fixed version is ok, and QEMU is for virtual machines', () => {
     const old = judgeEngine('docker', '/usr/bin/docker', '24.0.8', 'sudo apt-get install docker.io')
     expect([old.status, old.why?.includes('CVE-2024-23651')]).toEqual(['weak', true])
     const fixed = judgeEngine('docker', '/usr/bin/docker', '24.0.9', '')
     expect([fixed.status, fixed.why]).toEqual(['ok', undefined])
-    const unused = judgeEngine('qemu', '/usr/bin/qemu', '1.0', '', 'nothing yet')
-    expect([unused.status, unused.why]).toEqual(['ok', 'pen does not use it yet'])
+    const unused = judgeEngine('qemu', '/usr/bin/qemu', '1.0', '', 'vm')
+    expect([unused.status, unused.why]).toEqual(['ok', 'only isolation "vm" uses it'])
     expect(judgeEngine('docker', '/usr/bin/docker', undefined, '').status).toBe('weak')
   })
 

@@ -49,7 +49,7 @@ describe('KVM', () => {
       expect.stringMatching(what),
       expect.stringMatching(fix),
     ])
-    expect(found.why).toContain('pen uses none yet')
+    expect(found.why).toContain('only isolation "vm" uses KVM')
   })
 
   test('has a fix for the distribution', () => {

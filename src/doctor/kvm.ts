@@ -1,4 +1,4 @@
-/** Checks KVM by running a tiny guest. pen uses no virtual machines yet, so a failure is only weak. */
+/** Checks KVM by running a tiny guest. Isolation "vm" also works without KVM, so a failure is only weak. */
 import { statSync } from 'node:fs'
 import { ownProgram } from '../base/own-program.ts'
 import { capture } from '../base/spawn.ts'
@@ -6,7 +6,7 @@ import type { Distribution } from './distribution.ts'
 import { isInContainer, type Machine, ok, type Result, textOf, weak } from './finding.ts'
 import { GUEST_MODE, KVM, type Trial } from './guest.ts'
 
-const UNUSED = 'only virtual machines need KVM, and pen uses none yet'
+const UNUSED = 'only isolation "vm" uses KVM, and is slower without it'
 const TIME_LIMIT_MS = 5000
 /** A broken kernel may not even release the killed process. pen stops waiting after this time. */
 const GIVE_UP_MS = 8000

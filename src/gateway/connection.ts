@@ -16,6 +16,7 @@ import type { ByteStream } from './stream/byte-stream.ts'
 import { joinStreams } from './stream/join-streams.ts'
 import { type HelloReading, readClientHello } from './tls/client-hello.ts'
 import { watchForSecondHello } from './tls/hello-gate.ts'
+import { openTls } from './tls/open-tls.ts'
 import { checkServerName } from './tls/server-name.ts'
 
 export async function serveConnection(session: Session, { to, via, secret }: Accepted): Promise<void> {
@@ -55,7 +56,7 @@ async function serveByFirstBytes(session: Session, endpoint: Endpoint): Promise<
       if (session.hasServerSpoken)
         return refuseBytes(session, endpoint, 'opaque', 'a request after the server spoke')
       session.route?.upstream?.unpipe()
-      await serveHttp(session, { kind: 'fixed', endpoint })
+      await serveHttp(session, { kind: 'fixed', endpoint, isSecure: false })
       return
     case 'tls':
       return serveTls(session, endpoint)
@@ -77,6 +78,12 @@ async function waitWithServer(session: Session, endpoint: Endpoint): Promise<boo
   const route = session.route ?? (await session.openRoute(endpoint))
   if (route === undefined) return false
   if (client.closed) {
+    session.end('client')
+    return false
+  }
+  // In HTTP and TLS the client speaks first, and nothing else may go there.
+  if (route.deniesTunnel() !== undefined) {
+    if (await client.more()) return true
     session.end('client')
     return false
   }
@@ -106,6 +113,10 @@ async function serveTls(session: Session, endpoint: Endpoint): Promise<void> {
       : checkServerName(shared.network().index, endpoint, hello.serverName)
   const refused = judge(first)
   if (refused !== undefined) return refuse(session, endpoint, 'tls', refused.refusal, refused.raw)
+  const route = session.route ?? (await session.openRoute(endpoint, 'tls'))
+  if (route === undefined) return
+  if (route.deniesTunnel() !== undefined)
+    return openTls(session, route, first.kind === 'hello' ? first.protocols : [])
   await tunnel(session, endpoint, 'tls', upstream =>
     watchForSecondHello({
       client,
@@ -159,6 +170,8 @@ async function tunnel(
 ): Promise<void> {
   const route = session.route ?? (await session.openRoute(endpoint, protocol))
   if (route === undefined) return
+  const denied = route.deniesTunnel()
+  if (denied !== undefined) return refuse(session, endpoint, protocol, refusalOf(denied))
   const upstream = route.upstream ?? (await session.dial(route, protocol))
   if (upstream === undefined) return
   session.isTunnel = true

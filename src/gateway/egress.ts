@@ -9,7 +9,7 @@ import type { AskOptions, UserAnswer } from './ask-user.ts'
 import { NameTable } from './dns/names.ts'
 import { DnsStub } from './dns/stub.ts'
 import { Gateway } from './gateway.ts'
-import type { GatewayStats } from './gateway-context.ts'
+import type { GatewayOptions, GatewayStats } from './gateway-context.ts'
 import type { Door } from './netns/door.ts'
 import { MAX_REFUSED } from './netns/rules.ts'
 import type { Endpoint } from './route.ts'
@@ -26,11 +26,13 @@ export function connectGateway(
   audit: AuditSink,
   /** Consumes a grant for one connection. Without this function there are no such grants. */
   useUp: (grant: string) => boolean = () => false,
+  /** For hosts that the gateway opens. */
+  opening: Pick<GatewayOptions, 'authority' | 'vault'> = {},
 ) {
   let current = network
   const names = new NameTable({ isReserved: name => hasRule(current.index, name) })
   const dns = new DnsStub({ names, audit })
-  const gateway = new Gateway({ network: () => current, names, audit, useUp })
+  const gateway = new Gateway({ network: () => current, names, audit, useUp, ...opening })
   const recorded = new Set<string>()
   let polling: ReturnType<typeof setInterval> | undefined
   let isOverflowRecorded: boolean = false

@@ -9,7 +9,10 @@ import { connectTcp } from './dial/tcp-connect.ts'
 import type { NameTable } from './dns/names.ts'
 import { Holds } from './holds.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
+import type { Vault } from './secrets/vault.ts'
 import { BufferBudget } from './stream/buffer-budget.ts'
+import type { Authority } from './tls/authority.ts'
+import { hostTrust } from './tls/host-trust.ts'
 
 export interface GatewayOptions {
   /** The current policy. The gateway reads it at every decision, so a change takes effect at once and as a whole. */
@@ -20,6 +23,11 @@ export interface GatewayOptions {
   readonly resolver?: Resolver
   /** Consumes a grant for one connection. True for exactly one caller. */
   readonly useUp?: (grant: string) => boolean
+  /** Makes certificates for opened hosts. Undefined when the sandbox does not trust it. */
+  readonly authority?: Authority | undefined
+  readonly vault?: Vault | undefined
+  /** The certificate authorities that servers are checked against. Undefined: those of the host. */
+  readonly trust?: string
   /** Dials a checked address. Tests pass a function that dials a server of their own. */
   readonly connect?: Connect
 }
@@ -51,6 +59,8 @@ export class GatewayContext {
   readonly dialer: Dialer
   readonly buffers: BufferBudget
   readonly holds: Holds
+  readonly authority: Authority | undefined
+  readonly vault: Vault | undefined
   /** Consumed grants for one connection, by this or another sandbox. */
   readonly spent = new Set<string>()
   readonly #options: GatewayOptions
@@ -69,8 +79,14 @@ export class GatewayContext {
     this.buffers = new BufferBudget(limits.maxBuffered)
     this.dialer = new Dialer({ network, resolver, limits, connect, buffers: this.buffers })
     this.holds = new Holds(limits)
+    this.authority = options.authority
+    this.vault = options.vault
     this.#options = options
     this.#denials = new TokenBucket(limits.denialBurst, limits.denialsPerSecond)
+  }
+
+  get trust(): string | undefined {
+    return this.#options.trust ?? hostTrust()
   }
 
   /** Consumes a grant. True for exactly one connection of all sandboxes. */

@@ -16,6 +16,10 @@ export type RefusalReason =
   | 'not-answered'
   | 'hung-up'
   | 'too-many-held'
+  | 'not-opened'
+  | 'secret-elsewhere'
+  | 'secret-misplaced'
+  | 'secret-removed'
 
 export interface Refusal {
   readonly reason: RefusalReason
@@ -26,6 +30,8 @@ export interface Refusal {
   readonly from?: string | undefined
   /** The HTTP status of the reply. */
   readonly status?: number
+  /** The request that was refused. */
+  readonly request?: { readonly method: string; readonly path: string }
 }
 
 export const refusalOf = (denied: Denied): Refusal => ({

@@ -1,18 +1,28 @@
 /** One allowed upstream connection: recorded, dialled, used, and recorded again when it ends. */
 import type { Address } from '../policy/network/address.ts'
-import { type Allowed, type Destination, decideConnection } from '../policy/network/decide-connection.ts'
+import {
+  type Allowed,
+  type ConnectionVerdict,
+  type Destination,
+  decideConnection,
+} from '../policy/network/decide-connection.ts'
+import { decideRequest, denyOtherProtocol } from '../policy/network/decide-request.ts'
 import type { Denied } from '../policy/network/denial.ts'
 import { type AllowRule, printRule } from '../policy/network/net-rule.ts'
 import type { NetworkIndex } from '../policy/network/network.ts'
 import { withGrant } from '../policy/network/once-rules.ts'
 import type { Port } from '../policy/network/port.ts'
+import type { RequestLine } from '../policy/network/request-pattern.ts'
+import { mustOpen } from '../policy/network/secret.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import { type Sourced, showSource } from '../policy/source.ts'
-import { Cancellation, type DialFailure } from './dial/dial-result.ts'
+import { Cancellation, type DialFailure, failed } from './dial/dial-result.ts'
 import type { GatewayContext } from './gateway-context.ts'
 import { sameDestination } from './http/target.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import type { ByteStream } from './stream/byte-stream.ts'
+import type { TlsProtocol } from './stream/stream-socket.ts'
+import { startTls } from './tls/start-tls.ts'
 
 export interface Endpoint {
   readonly to: Destination
@@ -41,8 +51,13 @@ export class Route {
   #upstream: ByteStream | undefined
   #address: Address | undefined
   #isOver: boolean = false
+  #isSecured: boolean = false
   /** The current rules plus the grant of this route, cached until the policy changes. */
   #widened: { readonly network: NetworkPolicy; readonly index: NetworkIndex } | undefined
+  /** In a tunnel, bytes pass unjudged. In `requests`, each request is judged when it comes. */
+  serves: 'tunnel' | 'requests' = 'tunnel'
+  /** The requests that are being served, as they were allowed. HTTP/1.1 has one at a time. */
+  readonly requests = new Set<RequestLine>()
 
   /** Undefined when the audit could not be written. Without a record there is no connection. */
   static open(shared: GatewayContext, endpoint: Endpoint, admitted: Admitted): Route | undefined {
@@ -83,6 +98,23 @@ export class Route {
     )
   }
 
+  /** Allowed and recorded, but not dialled. */
+  get isFresh(): boolean {
+    return this.#upstream === undefined && !this.#isOver
+  }
+
+  /** The verdict of the policy that is in force now. */
+  verdict(network: NetworkPolicy = this.#shared.network()): ConnectionVerdict {
+    return decideConnection(this.#indexOf(network), this.endpoint.to, this.endpoint.port)
+  }
+
+  /** Set when a tunnel to this endpoint would avoid a rule about requests, or a secret. TLS to it must be opened. */
+  deniesTunnel(): Denied | undefined {
+    const verdict = this.verdict()
+    if (!verdict.ok) return verdict
+    return mustOpen(this.#shared.network().index, verdict) ? denyOtherProtocol(verdict) : undefined
+  }
+
   leadsTo(endpoint: Endpoint): boolean {
     return endpoint.port === this.endpoint.port && sameDestination(endpoint.to, this.endpoint.to)
   }
@@ -114,6 +146,23 @@ export class Route {
     }
     this.fail(result.reason, result.why)
     return result
+  }
+
+  /** Begins TLS to the server, if that is still to be done. Undefined when done. Records a failure. */
+  async secure(protocol: TlsProtocol = 'http/1.1'): Promise<DialFailure | undefined> {
+    const { trust, limits } = this.#shared
+    const upstream = this.#upstream
+    const { to } = this.endpoint
+    if (upstream === undefined || this.#isSecured) return undefined
+    const serverName = 'name' in to ? to.name : to.address
+    const why = upstream.socket.isSecure
+      ? 'proxy'
+      : await startTls(upstream, { isServer: false, serverName, ca: trust, protocol }, limits.headMs)
+    this.#isSecured = true
+    if (why === undefined) return undefined
+    const failure = failed(why === 'certificate' ? 'upstream-certificate' : 'upstream-tls', TLS_FAILURES[why])
+    this.fail(failure.reason, failure.why)
+    return failure
   }
 
   /** Records that an allowed connection failed. */
@@ -152,8 +201,15 @@ export class Route {
   /** Judges the name again, and the address that was dialled for it. */
   #denialBy(network: NetworkPolicy): Denied | undefined {
     const index = this.#indexOf(network)
-    const verdict = decideConnection(index, this.endpoint.to, this.endpoint.port)
+    const verdict = this.verdict(network)
     if (!verdict.ok) return verdict
+    if (mustOpen(network.index, verdict)) {
+      if (this.serves === 'tunnel') return denyOtherProtocol(verdict)
+      for (const request of this.requests) {
+        const judged = decideRequest(verdict, request)
+        if (!judged.ok) return judged
+      }
+    }
     if (this.#address === undefined || verdict.dial.kind === 'host-service') return undefined
     const check = this.#shared.dialer.check(index, this.#address, verdict.dial)
     return check.ok ? undefined : check
@@ -164,6 +220,12 @@ export class Route {
     if (this.#widened?.network !== network) this.#widened = { network, index: withGrant(network, this.#once) }
     return this.#widened.index
   }
+}
+
+const TLS_FAILURES = {
+  certificate: 'the server has no certificate for this name that this machine trusts',
+  incomplete: 'the server did not complete its TLS handshake',
+  proxy: 'a host that pen opens cannot be reached through a proxy that speaks TLS itself',
 }
 
 export const auditTarget = ({ to, port }: Endpoint, dialled?: Address) => ({

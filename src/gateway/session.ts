@@ -18,6 +18,7 @@ import type { Refusal } from './refusal.ts'
 import { auditTarget, type Endpoint, type EndReason, Route } from './route.ts'
 import { ByteStream } from './stream/byte-stream.ts'
 import type { StreamSocket } from './stream/stream-socket.ts'
+import { replyInTls } from './tls/tls-reply.ts'
 
 /** A connection of the sandbox that the door has accepted. No byte of it has been read. */
 export interface Accepted {
@@ -111,7 +112,7 @@ export class Session {
       return undefined
     }
     const spoken = protocol ?? (await this.#detectProtocol())
-    this.#reply(spoken, failurePage(result, spoken !== 'http-head'), INTERNAL_ERROR, failureLine(result))
+    await this.#reply(spoken, hasBody => failurePage(result, hasBody), INTERNAL_ERROR, failureLine(result))
     return undefined
   }
 
@@ -126,22 +127,29 @@ export class Session {
     shared.stats.denied++
     // A connection that has a record also gets a last one, beyond any rate limit.
     if (number === undefined && !shared.mayDeny()) return this.client.reset()
-    const { reason, why, rule, from, fix } = refusal
+    const { reason, why, rule, from, fix, request } = refusal
     const connection = number ?? shared.nextNumber()
     const target = auditTarget(about ?? this.dialled)
-    shared.record({ kind: 'connection-denied', connection, ...target, raw, reason, why, rule, from, fix })
+    const denial = { reason, why, rule, from, fix }
+    shared.record({ kind: 'connection-denied', connection, ...target, raw, ...request, ...denial })
     const spoken = protocol ?? (await this.#detectProtocol())
-    this.#reply(spoken, denialPage(refusal, spoken !== 'http-head'), ACCESS_DENIED, denialLine(refusal))
+    await this.#reply(spoken, hasBody => denialPage(refusal, hasBody), ACCESS_DENIED, denialLine(refusal))
   }
 
   /** The same reply for HTTP, TLS and SSH. */
-  #reply(protocol: ReplyProtocol, page: string, alert: Buffer, line: string): void {
+  async #reply(
+    protocol: ReplyProtocol,
+    page: (hasBody: boolean) => string,
+    alert: Buffer,
+    line: string,
+  ): Promise<void> {
     this.decided()
     const { client } = this
     const { lingerMs } = this.shared.limits
     if (this.hasServerSpoken) client.reset()
-    else if (protocol === 'tls') client.finish(alert, lingerMs)
-    else if (protocol !== 'opaque') client.finish(page, lingerMs)
+    else if (protocol === 'tls') {
+      if (!(await replyInTls(this, isHead => page(!isHead)))) client.finish(alert, lingerMs)
+    } else if (protocol !== 'opaque') client.finish(page(protocol !== 'http-head'), lingerMs)
     else if (startsSsh(client.held)) client.finish(sshDisconnect(line), lingerMs)
     else client.reset()
   }

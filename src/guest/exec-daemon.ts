@@ -17,13 +17,13 @@ import type { Commands } from './commands.ts'
 import { confine } from './confine.ts'
 
 /**
- * `unix:PATH` or `fd:NUMBER`, or `bare:NUMBER` without namespaces. `show:PATH` before that is for a supervisor that may
+ * `unix:PATH` or `fd:NUMBER`, `port:PATH` in a virtual machine, or `bare:NUMBER` without namespaces. `show:PATH` before that is for a supervisor that may
  * not inspect root's processes. Resolves when the supervisor has disconnected.
  */
 export async function runExecDaemon(words: readonly string[]): Promise<ExitCode> {
   const [, shown] = /^show:(.+)$/.exec(words[0] ?? '') ?? []
   const [target, ...more] = shown === undefined ? words : words.slice(1)
-  const [, how, where] = /^(unix|fd|bare):(.+)$/.exec(target ?? '') ?? []
+  const [, how, where] = /^(unix|fd|port|bare):(.+)$/.exec(target ?? '') ?? []
   if (process.env['AGENT_IN_SANDBOX'] !== '1' || where === undefined || more.length > 0)
     throw new PenError('USAGE', { what: `${DAEMON_MODE} is not a verb: pen starts it by itself` })
   // Orphans become children of the namespace's first process, or else of this process.
@@ -38,25 +38,32 @@ export async function runExecDaemon(words: readonly string[]): Promise<ExitCode>
       else resolve(EXIT.ok)
     }
     let daemon: ExecDaemon | undefined
+    const receive = (bytes: Uint8Array): void => {
+      try {
+        daemon?.receive(bytes)
+      } catch (error) {
+        reject(error)
+      }
+    }
+    const drain = (): void => daemon?.drain()
     const options = {
       ...place,
       socket: {
         open: (socket: Bun.Socket) => {
           daemon = new ExecDaemon(bytes => socket.write(bytes), init, reject)
         },
-        data: (_: Bun.Socket, bytes: Uint8Array) => {
-          try {
-            daemon?.receive(bytes)
-          } catch (error) {
-            reject(error)
-          }
-        },
-        drain: () => daemon?.drain(),
+        data: (_: Bun.Socket, bytes: Uint8Array) => receive(bytes),
+        drain,
         close: disconnected,
         error: disconnected,
       },
     }
-    Bun.connect(options as Bun.UnixSocketOptions<undefined>).catch(reject)
+    if (how === 'port')
+      void import('./serial-port.ts').then(({ SerialPort }) => {
+        const port = new SerialPort(where, { data: receive, drain, close: disconnected })
+        daemon = new ExecDaemon(bytes => port.write(bytes), init, reject)
+      }, reject)
+    else Bun.connect(options as Bun.UnixSocketOptions<undefined>).catch(reject)
     // The first garbage collection starts the collector's threads. Later, when commands use all allowed processes, that
     // would crash the exec daemon.
     Bun.gc(true)

@@ -38,6 +38,7 @@ test('PolicyDocument has exactly the keys of a config document', () => {
     user: 'host',
     runtime: 'runc',
     ssh: { agent: [] },
+    secrets: [{ name: 'A', from: { env: 'A' }, to: ['example.com'], in: ['header:x-api-key'] }],
     acceptGaps: [],
     ports: [{ guest: 3000, host: 3000 }],
   }
@@ -46,9 +47,9 @@ test('PolicyDocument has exactly the keys of a config document', () => {
 })
 
 test('PolicyDocument offers exactly the available backends', () => {
-  const offered: readonly BackendName[] = ['process', 'podman', 'docker', 'soft']
+  const offered: readonly BackendName[] = ['process', 'podman', 'docker', 'soft', 'vm']
   expect(new Set(AVAILABLE_BACKENDS)).toEqual(new Set(offered))
-  expect(AVAILABLE_ISOLATIONS).not.toContain('vm')
+  expect(AVAILABLE_ISOLATIONS).toContain('vm')
   // @ts-expect-error this version of pen has no such backend
   const none: BackendName = 'kubernetes'
   expect(AVAILABLE_BACKENDS).not.toContain(none)

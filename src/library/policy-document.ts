@@ -9,9 +9,9 @@ export interface PolicyDocument {
   /** The built-in policy to start from. */
   readonly profile?: 'strict' | 'coding' | 'dev' | undefined
   /** Minimum isolation; pen never falls back to a weaker one. */
-  readonly isolation?: 'auto' | 'soft' | 'process' | 'container' | 'gvisor' | undefined
+  readonly isolation?: 'auto' | 'soft' | 'process' | 'container' | 'gvisor' | 'vm' | undefined
   /** One backend by name. */
-  readonly backend?: 'process' | 'podman' | 'docker' | 'soft' | undefined
+  readonly backend?: 'process' | 'podman' | 'docker' | 'vm' | 'soft' | undefined
   /** Which files the sandbox sees. */
   readonly files?:
     | {
@@ -150,6 +150,34 @@ export interface PolicyDocument {
         /** Key fingerprints of the host's SSH agent; not supported yet: gap no-ssh-agent. */
         readonly agent?: readonly string[] | undefined
       }
+    | undefined
+  /** Secrets that the gateway puts into requests; the sandbox has placeholders. Not in a project’s document. */
+  readonly secrets?:
+    | readonly {
+        /** The name of the secret, and of the variable inside that holds its placeholder. */
+        readonly name: string
+        readonly from:
+          | {
+              /** A variable of the host. */
+              readonly env: string
+            }
+          | {
+              /** A file of the host, as "~/.config/token". */
+              readonly file: string
+            }
+          | {
+              /** A command of the host and its arguments; its output is the value. */
+              readonly command: readonly string[]
+            }
+          | {
+              /** Attributes of an entry, as secret-tool takes them. */
+              readonly keyring: { readonly [name: string]: string }
+            }
+        /** Where it may go, as "host:port" or "host:port/path/**"; with "http://" before it without TLS. */
+        readonly to: readonly string[]
+        /** Where it is replaced, as "header:x-api-key" or "query:key"; Authorization and X-Api-Key if absent. */
+        readonly in?: readonly string[] | undefined
+      }[]
     | undefined
   /** Gaps to accept, by name. */
   readonly acceptGaps?: readonly string[] | undefined

@@ -65,6 +65,8 @@ export function policyText(
   if (data.network.groups.length > 0) say(`  groups: ${data.network.groups.join(', ')}`)
   rows('allow', data.network.allow)
   rows('deny', data.network.deny)
+  if (data.network.secrets.length > 0) rows('secrets', data.network.secrets)
+  if (data.network.opened.length > 0) rows('TLS is opened for', data.network.opened)
   if (data.network.upstreamProxy !== null) say(`  upstream proxy: ${data.network.upstreamProxy}`)
   say('  limits:')
   for (const [name, { value, from }] of Object.entries(data.limits))

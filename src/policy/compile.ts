@@ -4,6 +4,7 @@ import type { HostPath } from './files/path.ts'
 import type { Host } from './network/host.ts'
 import type { AllowRule } from './network/net-rule.ts'
 import { compileNetwork } from './network/network.ts'
+import type { Secret } from './network/secret.ts'
 import { denyAll, type NetCeiling, type PackageSources, type Policy } from './policy.ts'
 import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
 import type { Setting, Source, Sourced } from './source.ts'
@@ -51,6 +52,7 @@ export function compile(
   const deny = denied.filter(isLasting)
   const exec = section('exec')
   const mirrors = known.flatMap(group => group.mirrors)
+  const secrets = items(settings.secrets).filter(secret => !isExposed(secret, settings.env))
 
   return {
     profile: value(settings.profile, zero.profile),
@@ -75,7 +77,8 @@ export function compile(
       deny,
       once: { allow: allowed.filter(isOnce), deny: denied.filter(isOnce) },
       ceilings,
-      index: compileNetwork({ mode, offline, allow, deny, mirrors }),
+      secrets,
+      index: compileNetwork({ mode, offline, allow, deny, mirrors, secrets }),
     },
     // The ceiling also caps the default timeout.
     exec: { ...exec, timeout: Math.min(exec.timeout, exec.ceiling) as Millis },
@@ -101,6 +104,14 @@ export function compile(
     sources: sourcesOf(settings),
   }
 }
+
+/** A variable on the command line is stronger than a secret of the same name in a preset or config. */
+const isExposed = ({ rule, source }: Sourced<Secret>, env: Settings['env']): boolean => {
+  const variable = env?.get(rule.name)?.source.layer
+  return variable === COMMAND_LINE && source.layer !== COMMAND_LINE
+}
+
+const COMMAND_LINE = 'command line'
 
 const isOnce = ({ source }: Sourced<unknown>): boolean => source.temporary?.once !== undefined
 const isLasting = (item: Sourced<unknown>): boolean => !isOnce(item)

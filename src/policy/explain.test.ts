@@ -44,6 +44,22 @@ describe('a question about a connection', () => {
     expect(ask(text)).toBe(answer)
   })
 
+  test('a request is judged by the rules about requests', () => {
+    const rules = { http: ['GET a.test/public/**', 'b.test'], deny: ['POST b.test/admin/**'] }
+    const judged = (text: string) => {
+      const explained = explainConnection(policy({ network: rules }), text)
+      return explained.ok ? `${explained.value.verdict}: ${explained.value.why}` : explained.why
+    }
+    expect(judged('GET a.test/public/x')).toBe('allowed: GET a.test:443/public/** grants it')
+    expect(judged('a.test/public/x')).toStartWith('allowed')
+    expect(judged('POST a.test/public/x')).toBe('denied: no rule allows POST a.test/public/x')
+    expect(judged('GET a.test/public/../x')).toBe('the path has a dot segment')
+    expect(judged('a.test')).toBe('allowed: only these requests are allowed: GET a.test:443/public/**')
+    expect(judged('POST b.test/ADMIN/x')).toBe('denied: denied by "POST b.test/admin/**"')
+    expect(judged('POST b.test')).toStartWith('allowed')
+    expect(judged('b.test')).toBe('allowed: every request is allowed, except POST b.test/admin/**')
+  })
+
   test.each([
     '',
     ':443',
@@ -55,7 +71,7 @@ describe('a question about a connection', () => {
     '2001:db9::7',
     '127.1:80',
     'a b:443',
-    'a.test/x',
+    'a.test/x y',
   ])('%j is no question, and says why', text => {
     expect(ask(text)).toStartWith('refused: ')
   })

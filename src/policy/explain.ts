@@ -3,11 +3,13 @@ import { decideFile, type FileAccess, type FileVerdict } from './files/decide-fi
 import type { HostPath } from './files/path.ts'
 import { parseAddress } from './network/address.ts'
 import { type ConnectionVerdict, decideConnection } from './network/decide-connection.ts'
+import { decideRequest, type RequestVerdict } from './network/decide-request.ts'
 import { parseHost } from './network/host.ts'
-import { printRule } from './network/net-rule.ts'
+import { type DenyRule, printRule } from './network/net-rule.ts'
 import { type Port, parsePort } from './network/port.ts'
+import { readRequestPath } from './network/request-path.ts'
 import type { Policy } from './policy.ts'
-import { type Parsed, refuse, type Source } from './source.ts'
+import { type Parsed, refuse, type Source, type Sourced } from './source.ts'
 
 export interface Explanation {
   readonly subject: string
@@ -24,12 +26,38 @@ export interface Explanation {
   readonly fix: string | null
 }
 
-/** Accepts `host:port`, `host` (port 443), `ip:port` or `[ipv6]:port`. The text is a question of the user, not a rule. */
+/**
+ * Accepts `host:port`, `host` (port 443), `ip:port` or `[ipv6]:port`, and a request: `GET host/path`. The text is a
+ * question of the user, not a rule.
+ */
 export function explainConnection(policy: Policy, text: string): Parsed<Explanation> {
-  const target = parseQuestion(text)
+  const asked = REQUEST.exec(text)
+  const [, method = 'GET', endpoint = text, path] = asked ?? []
+  const target = parseQuestion(endpoint)
   if (!target.ok) return target
   const { to, port, shown } = target.value
-  return { ok: true, value: asExplanation(shown, decideConnection(policy.network.index, to, port)) }
+  const verdict = decideConnection(policy.network.index, to, port)
+  if (asked === null) return { ok: true, value: explainWhole(shown, verdict) }
+  const line = readRequestPath(path ?? '/')
+  if (!line.ok) return line
+  const subject = `${method} ${shown}${line.value.exact}`
+  const judged = verdict.ok ? decideRequest(verdict, { method, ...line.value }) : verdict
+  return { ok: true, value: asExplanation(subject, judged) }
+}
+
+/** `GET host:port/path`, `GET host` or `host/path`. */
+const REQUEST = /^(?:([A-Z][A-Z-]*) +(?=\S))?([^/\s]+)(\/\S*)?$(?<=[ /].*)/s
+
+function explainWhole(shown: string, verdict: ConnectionVerdict): Explanation {
+  const explanation = asExplanation(shown, verdict)
+  if (!verdict.ok || verdict.requests === undefined) return explanation
+  const { allow, deny, whole } = verdict.requests
+  const texts = (rules: readonly Sourced<DenyRule>[]): string =>
+    rules.map(({ rule }) => printRule(rule)).join(', ')
+  const why = whole
+    ? `every request is allowed, except ${texts(deny)}`
+    : `only these requests are allowed: ${texts(allow)}${deny.length === 0 ? '' : `, except ${texts(deny)}`}`
+  return { ...explanation, why }
 }
 
 export function explainFile(policy: Policy, path: HostPath, access: FileAccess): Explanation {
@@ -68,7 +96,10 @@ export function parseQuestion(text: string): Parsed<Question> {
   }
 }
 
-function asExplanation(subject: string, verdict: ConnectionVerdict | FileVerdict): Explanation {
+function asExplanation(
+  subject: string,
+  verdict: ConnectionVerdict | RequestVerdict | FileVerdict,
+): Explanation {
   const rule =
     typeof verdict.rule === 'string' || verdict.rule === undefined ? verdict.rule : printRule(verdict.rule)
   return {

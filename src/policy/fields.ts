@@ -12,6 +12,7 @@
 import type { Bytes, Millis } from '../base/quantity.ts'
 import { isWithin } from './files/path.ts'
 import { type AllowRule, type DenyRule, intersect, overlapping } from './network/net-rule.ts'
+import type { Secret } from './network/secret.ts'
 import {
   type BackendName,
   type EnvValue,
@@ -153,6 +154,16 @@ const offline: Field<Setting<boolean>> = {
   grow: (earlier, later) => (earlier.value && !later.value ? earlier : later),
 }
 
+/** A later secret replaces the one of the same name. Untrusted layers have none: `parse.ts` refuses them. */
+const secrets: Field<List<Secret>> = {
+  grow: (earlier, later) => {
+    const names = new Set(later.items.map(({ rule }) => rule.name))
+    const kept = { ...earlier, items: earlier.items.filter(({ rule }) => !names.has(rule.name)) }
+    return addUp(kept, later)
+  },
+  narrow: granted => granted,
+}
+
 /** Every setting, with its type and its merge. */
 export const FIELDS = {
   profile: words(PROFILE_NAMES),
@@ -194,6 +205,7 @@ export const FIELDS = {
   'ssh.agent': grants<string>(same),
   acceptGaps: grants<string>(same),
   ports: grants(samePort),
+  secrets,
 }
 
 const KEYS = Object.keys(FIELDS) as SettingKey[]

@@ -9,6 +9,7 @@ import * as entries from './entries.ts'
 import { absolute, isWithin, type PathWorld, type Trust, tryLocate } from './files/path.ts'
 import { type IsPublicSuffix, parseDenyRule, parseHttpRule, parseTcpRule } from './network/endpoint.ts'
 import type { ConfigDocument } from './schema.ts'
+import { secretEntry } from './secret-entry.ts'
 import type { EnvValue, Layer, List, SettingKey, Settings } from './settings.ts'
 import { type Parsed, type Refusal, refuse, type Setting, type Source } from './source.ts'
 import { type DocumentPath, mayHoldSecret, type PositionedDocument, validateDocument } from './validate.ts'
@@ -146,6 +147,7 @@ const READERS: { readonly [K in SettingKey]-?: Reader<Said<K>, Settings[K]> } = 
   'ssh.agent': list(entries.fingerprint),
   acceptGaps: list(entries.gapName),
   ports: list(entries.forward),
+  secrets: list(secretEntry),
 }
 
 function variable(name: string, said: Said<'env'>[string], env: Part): Setting<EnvValue> {

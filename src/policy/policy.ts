@@ -4,6 +4,7 @@ import type { HostPath } from './files/path.ts'
 import type { AllowRule, DenyRule } from './network/net-rule.ts'
 import { compileNetwork, type NetworkIndex } from './network/network.ts'
 import type { OnceRules } from './network/once-rules.ts'
+import type { Secret } from './network/secret.ts'
 import type {
   BackendName,
   EnvValue,
@@ -42,6 +43,7 @@ export interface NetworkPolicy {
   readonly once: OnceRules
   /** The project document's limits. Grants of the user beyond them have no effect, so pen asks no question about those. */
   readonly ceilings: readonly NetCeiling[]
+  readonly secrets: readonly Sourced<Secret>[]
   readonly index: NetworkIndex
 }
 
@@ -123,6 +125,7 @@ export const denyAll = (workspace: HostPath): Policy => ({
     deny: [],
     once: { allow: [], deny: [] },
     ceilings: [],
+    secrets: [],
     index: compileNetwork({ mode: 'none', offline: true, allow: [], deny: [] }),
   },
   exec: { timeout: 1 as Millis, ceiling: 1 as Millis, maxOutput: 1 as Bytes },

@@ -6,8 +6,14 @@ import { isPresetName, PRESETS, type PresetName, presetLayer } from './presets.t
 import { SANDBOX_HOME } from './profile.ts'
 
 const names = Object.keys(PRESETS) as PresetName[]
-const everything = () => true
-const nothing = () => false
+const environment = (isSet: (variable: string) => boolean, isSecret = isSet) => ({
+  isSet,
+  isSecret,
+  receiverIn: () => 'http://host.pen.internal:4000',
+})
+const everything = environment(() => true)
+const nothing = environment(() => false)
+const only = (...names: readonly string[]) => environment(name => names.includes(name))
 
 const parse = (document: object) =>
   parseLayer(
@@ -51,19 +57,34 @@ describe('presets', () => {
 
   test('only variables that are set are passed on, and a value is never asked for', () => {
     expect(presetLayer('claude-code', nothing).passed).toEqual([])
-    const { document, keys } = presetLayer('claude-code', name => name === 'ANTHROPIC_API_KEY')
-    expect(keys).toEqual(['ANTHROPIC_API_KEY'])
-    expect(document).toHaveProperty('env.ANTHROPIC_API_KEY', { from: 'host' })
+    const short = environment(
+      name => name === 'ANTHROPIC_API_KEY',
+      () => false,
+    )
+    expect(presetLayer('claude-code', short)).toMatchObject({
+      keys: ['ANTHROPIC_API_KEY'],
+      secrets: [],
+      document: { env: { ANTHROPIC_API_KEY: { from: 'host' } } },
+    })
+  })
+
+  test('a key is a secret for the API of its provider, and for an address that the user set', () => {
+    const { document, passed, secrets } = presetLayer('claude-code', only('ANTHROPIC_API_KEY'))
+    expect(passed).toEqual([])
+    expect(secrets).toMatchObject([{ name: 'ANTHROPIC_API_KEY', to: ['api.anthropic.com:443'] }])
+    expect(document).not.toHaveProperty('env.ANTHROPIC_API_KEY')
+    const elsewhere = presetLayer('claude-code', only('ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL'))
+    expect(elsewhere.secrets[0]?.to).toEqual(['api.anthropic.com:443', 'http://host.pen.internal:4000'])
   })
 
   test('an agent for any model opens those that there is a key for, and no other', () => {
     expect(presetLayer('aider', nothing).groups).toEqual([])
-    expect(presetLayer('aider', name => name === 'OPENAI_API_KEY').groups).toEqual(['openai'])
+    expect(presetLayer('aider', only('OPENAI_API_KEY')).groups).toEqual(['openai'])
     expect(presetLayer('codex', nothing).groups).toEqual(['openai'])
   })
 
   test('an address in the environment opens nothing', () => {
-    const { addresses, hosts, groups } = presetLayer('claude-code', name => name === 'ANTHROPIC_BASE_URL')
+    const { addresses, hosts, groups } = presetLayer('claude-code', only('ANTHROPIC_BASE_URL'))
     expect(addresses).toEqual(['ANTHROPIC_BASE_URL'])
     expect([...hosts, ...groups]).toEqual(['anthropic'])
   })

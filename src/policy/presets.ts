@@ -1,7 +1,7 @@
 /**
  * Presets of coding agents, as data: only what each agent needs. Every change to a preset raises its version.
  * No preset shows the host's credentials. An agent stores its state in a volume of the project's sandbox. Keys of the host
- * are passed by variable name, and only if they are set.
+ * become secrets, if they are set: the agent has a placeholder, and the gateway puts the key into its requests.
  */
 import type { GroupHost, GroupName } from './network/groups.ts'
 import { NOTE_PATH, SANDBOX_HOME } from './profile.ts'
@@ -11,6 +11,11 @@ interface Provider {
   readonly group: GroupName
   /** Variables that hold a key or token for the provider. */
   readonly keys: readonly string[]
+  /** Where such a key goes, and in which parts of a request. */
+  readonly api: string
+  readonly places: readonly string[]
+  /** Variables that hold another address of the provider's API. */
+  readonly addresses: readonly string[]
   /** Allowed without a key: the agent has its own sign-in, stored in a volume. */
   readonly always: boolean
 }
@@ -55,23 +60,42 @@ export interface AgentPreset {
 
 export type PresetName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'aider'
 
+const ANTHROPIC = {
+  group: 'anthropic',
+  api: 'api.anthropic.com:443',
+  places: ['header:x-api-key', 'header:authorization'],
+  addresses: ['ANTHROPIC_BASE_URL'],
+} as const
+const OPENAI = {
+  group: 'openai',
+  api: 'api.openai.com:443',
+  places: ['header:authorization'],
+  addresses: ['OPENAI_BASE_URL', 'OPENAI_API_BASE'],
+} as const
+const GOOGLE = {
+  group: 'google-ai',
+  api: 'generativelanguage.googleapis.com:443',
+  places: ['header:x-goog-api-key', 'header:authorization', 'query:key'],
+  addresses: ['GOOGLE_GEMINI_BASE_URL'],
+} as const
+
 /** For agents that use any provider for which the user has a key. */
 const BY_KEY: readonly Provider[] = [
-  { group: 'anthropic', keys: ['ANTHROPIC_API_KEY'], always: false },
-  { group: 'openai', keys: ['OPENAI_API_KEY'], always: false },
-  { group: 'google-ai', keys: ['GEMINI_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'], always: false },
+  { ...ANTHROPIC, keys: ['ANTHROPIC_API_KEY'], always: false },
+  { ...OPENAI, keys: ['OPENAI_API_KEY'], always: false },
+  { ...GOOGLE, keys: ['GEMINI_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'], always: false },
 ]
 
 export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
   'claude-code': {
-    version: 2,
+    version: 3,
     title: 'Claude Code',
     // A project can enable the sandbox in its settings. The command line overrides that.
     command: ['claude', '--settings', '{"sandbox":{"enabled":false}}'],
     ownSandboxOff: '--settings with sandbox.enabled false',
     providers: [
       {
-        group: 'anthropic',
+        ...ANTHROPIC,
         keys: ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'CLAUDE_CODE_OAUTH_TOKEN'],
         always: true,
       },
@@ -100,12 +124,12 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     install: 'npm install --global @anthropic-ai/claude-code',
   },
   codex: {
-    version: 2,
+    version: 3,
     title: 'Codex CLI',
     // Before the subcommand, the flag applies to all of them: interactive, exec, resume and review.
     command: ['codex', '-c', 'sandbox_mode="danger-full-access"'],
     ownSandboxOff: '-c sandbox_mode="danger-full-access"',
-    providers: [{ group: 'openai', keys: ['OPENAI_API_KEY', 'CODEX_API_KEY'], always: true }],
+    providers: [{ ...OPENAI, keys: ['OPENAI_API_KEY', 'CODEX_API_KEY'], always: true }],
     hosts: [],
     volumes: [
       {
@@ -128,10 +152,10 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     install: 'npm install --global @openai/codex',
   },
   gemini: {
-    version: 2,
+    version: 3,
     title: 'Gemini CLI',
     command: ['gemini'],
-    providers: [{ group: 'google-ai', keys: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'], always: true }],
+    providers: [{ ...GOOGLE, keys: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'], always: true }],
     hosts: [],
     volumes: [
       {
@@ -154,7 +178,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     install: 'npm install --global @google/gemini-cli',
   },
   opencode: {
-    version: 2,
+    version: 3,
     title: 'opencode',
     command: ['opencode'],
     providers: BY_KEY,
@@ -179,7 +203,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     install: 'npm install --global opencode-ai',
   },
   aider: {
-    version: 1,
+    version: 2,
     title: 'aider',
     command: ['aider'],
     providers: BY_KEY,
@@ -213,14 +237,34 @@ export interface PresetLayer extends NamedDocument {
   readonly passed: readonly string[]
   /** The passed variables that hold keys or tokens. */
   readonly keys: readonly string[]
+  /** Keys that the sandbox has placeholders for, and where each may go. */
+  readonly secrets: readonly { readonly name: string; readonly to: readonly string[] }[]
   /** The passed variables that hold an address. The preset does not allow that address. */
   readonly addresses: readonly string[]
 }
 
-/** The layer of a preset for one run. It depends on which host variables are set, never on their values. */
-export function presetLayer(name: PresetName, isSet: (variable: string) => boolean): PresetLayer {
+/** What a preset asks about the host's variables. It never asks for the value of a key. */
+export interface PresetEnvironment {
+  isSet(variable: string): boolean
+  /** Whether the value is fit for a secret. Others, such as `none` for a local model, are passed on. */
+  isSecret(variable: string): boolean
+  /** The host in an address, as a secret's `to` names it. */
+  receiverIn(variable: string): string | undefined
+}
+
+/** The layer of a preset for one run. */
+export function presetLayer(name: PresetName, env: PresetEnvironment): PresetLayer {
   const preset = PRESETS[name]
-  const keys = preset.providers.flatMap(provider => provider.keys).filter(isSet)
+  const isSet = (variable: string): boolean => env.isSet(variable)
+  const secrets = preset.providers.flatMap(({ keys, api, places, addresses }) => {
+    const others = addresses.filter(variable => preset.addresses.includes(variable) && isSet(variable))
+    const to = [api, ...others.flatMap(variable => env.receiverIn(variable) ?? [])]
+    return keys
+      .filter(key => isSet(key) && env.isSecret(key))
+      .map(key => ({ name: key, from: { env: key }, to, in: places }))
+  })
+  const isKept = (key: string): boolean => secrets.some(secret => secret.name === key)
+  const keys = preset.providers.flatMap(provider => provider.keys).filter(key => isSet(key) && !isKept(key))
   const addresses = preset.addresses.filter(isSet)
   const passed = [...keys, ...preset.passes.filter(isSet), ...addresses]
   const groups = preset.providers
@@ -233,12 +277,14 @@ export function presetLayer(name: PresetName, isSet: (variable: string) => boole
     hosts,
     passed,
     keys,
+    secrets,
     addresses,
     document: {
       // An empty list would remove the grants of other layers.
       network: { ...(groups.length > 0 && { groups }), ...(hosts.length > 0 && { http: hosts }) },
       mounts: preset.volumes.map(({ volume, at }) => ({ volume, at })),
       env: { ...preset.sets, ...Object.fromEntries(passed.map(variable => [variable, { from: 'host' }])) },
+      ...(secrets.length > 0 && { secrets }),
     },
   }
 }

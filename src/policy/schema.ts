@@ -34,6 +34,26 @@ const volumeMountSchema = v.strictObject({
   at: text('The path inside the sandbox'),
 })
 
+const secretSourceSchema = v.union([
+  v.strictObject({ env: text('A variable of the host') }),
+  v.strictObject({ file: text('A file of the host, as "~/.config/token"') }),
+  v.strictObject({ command: texts('A command of the host and its arguments; its output is the value') }),
+  v.strictObject({
+    keyring: described(v.record(v.string(), v.string()), 'Attributes of an entry, as secret-tool takes them'),
+  }),
+])
+
+const secretSchema = v.strictObject({
+  name: text('The name of the secret, and of the variable inside that holds its placeholder'),
+  from: secretSourceSchema,
+  to: texts('Where it may go, as "host:port" or "host:port/path/**"; with "http://" before it without TLS'),
+  in: v.optional(
+    texts(
+      'Where it is replaced, as "header:x-api-key" or "query:key"; Authorization and X-Api-Key if absent',
+    ),
+  ),
+})
+
 const fromHostSchema = v.strictObject({ from: v.literal('host') })
 
 export const configSchema = v.partial(
@@ -105,6 +125,10 @@ export const configSchema = v.partial(
     ssh: section('SSH', {
       agent: texts("Key fingerprints of the host's SSH agent; not supported yet: gap no-ssh-agent"),
     }),
+    secrets: described(
+      v.array(secretSchema),
+      'Secrets that the gateway puts into requests; the sandbox has placeholders. Not in a project’s document',
+    ),
     acceptGaps: texts('Gaps to accept, by name'),
     ports: described(
       v.array(v.strictObject({ guest: v.number(), host: v.number() })),

@@ -24,7 +24,22 @@ import type { Prepared } from './prepare.ts'
 type Environment = Readonly<Record<string, string | undefined>>
 
 export const openFor = (name: PresetName, env: Environment): PresetLayer =>
-  presetLayer(name, variable => (env[variable] ?? '') !== '')
+  presetLayer(name, {
+    isSet: variable => (env[variable] ?? '') !== '',
+    isSecret: variable => LONG_ENOUGH.test(env[variable] ?? ''),
+    receiverIn: variable => receiverIn(env[variable]),
+  })
+
+/** Shorter values are words such as `dummy`, for servers that want any key. */
+const LONG_ENOUGH = /^(?=(?:.*[A-Za-z0-9]){16})[\x21-\x7e]{16,4096}$/
+
+/** The policy must allow this host too, and only the user can do that. */
+function receiverIn(value: string | undefined): string | undefined {
+  const url = urlOf(value)
+  if (url === undefined || !parseHost(url.hostname).ok) return undefined
+  const isPlain = url.protocol === 'http:'
+  return `${isPlain ? 'http://' : ''}${url.hostname}:${url.port || (isPlain ? '80' : '443')}`
+}
 
 /** For a sandbox that stays. The name comes from `pen start`. */
 export function openAgent(name: string, env: Environment) {
@@ -50,6 +65,9 @@ export function whatItOpens(
   const preset = PRESETS[name]
   const { title, version, volumes, providers, ownSandboxOff } = preset
   const { hosts, keys, passed, addresses } = opening
+  const inForce = loaded.policy.network.secrets.map(({ rule }) => rule.name)
+  const secrets = opening.secrets.filter(secret => inForce.includes(secret.name))
+  const exposed = opening.secrets.filter(secret => !inForce.includes(secret.name))
   const groups = opening.groups.filter(group => loaded.policy.network.groups.includes(group))
   const gone = opening.groups.filter(group => !groups.includes(group))
   const open = [...groups.map(group => `group ${group}`), ...hosts].join(', ')
@@ -60,8 +78,10 @@ export function whatItOpens(
     ...volumes.map(
       ({ volume, at, holds }) => `keeps ${at} (${holds}) in the volume ${volume} of this project`,
     ),
+    ...secrets.map(secret => `uses ${secret.name} without seeing it, at ${secret.to.join(', ')}`),
+    ...exposed.map(secret => `sees ${secret.name} itself, as you asked`),
     ...(passed.length === 0 ? [] : [`passes on ${passed.join(', ')}`]),
-    ...(keys.length > 0 ? [] : [noKey(providers)]),
+    ...(keys.length + opening.secrets.length > 0 ? [] : [noKey(providers)]),
     ...(ownSandboxOff === undefined
       ? []
       : [`switches off the agent's own sandbox, which cannot start inside pen's: ${ownSandboxOff}`]),

@@ -60,6 +60,11 @@ export class Forwards {
   async open(pairs: readonly PortPair[]): Promise<OpenForwards> {
     if (this.#isClosed)
       throw new PenError('STATE', { what: 'the sandbox is ending', hint: 'start it again: pen start' })
+    if (this.#sandbox.running.ownNetwork === true)
+      throw new PenError('BACKEND', {
+        what: 'ports of a virtual machine cannot be forwarded',
+        hint: 'use isolation "process" or "container" for this project',
+      })
     this.#context ??= this.#makeContext(this.#sandbox)
     const context = this.#context
     refuseOwn(pairs)

@@ -133,7 +133,7 @@ export class LivePolicy {
   }
 }
 
-function rulesOf({ allow, deny, once }: NetworkPolicy): ReadonlySet<string> {
+function rulesOf({ allow, deny, once, secrets }: NetworkPolicy): ReadonlySet<string> {
   const texts = (sign: string, rules: readonly Sourced<DenyRule>[]): string[] =>
     rules.map(({ rule }) => `${sign}${printRule(rule)}`)
   return new Set([
@@ -141,5 +141,6 @@ function rulesOf({ allow, deny, once }: NetworkPolicy): ReadonlySet<string> {
     ...texts('deny ', deny),
     ...texts('once ', once.allow),
     ...texts('deny once ', once.deny),
+    ...secrets.map(({ rule }) => `secret ${rule.name}`),
   ])
 }

@@ -11,10 +11,12 @@ import { UndoStack } from '../base/undo.ts'
 import { findProject, type Project } from '../config/project.ts'
 import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
+import { opensHosts } from '../policy/network/secret.ts'
 import { recordsIn } from '../protect/watch-record.ts'
 import { type Chosen, type Prepared, type PrepareOptions, prepare, withAlternative } from './prepare.ts'
 import { adoptOptions } from './repository-options.ts'
 import { SandboxDoor } from './sandbox-door.ts'
+import type { Opening } from './secrets/opening.ts'
 import { startSandbox } from './start-sandbox.ts'
 import type { Serving } from './supervisor.ts'
 
@@ -39,9 +41,10 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
     const project = findProject()
     const maker = await sweepKilled(project, options.tell)
     if (maker !== undefined) await adoptAfterKill({ ...options, project }, maker, options.tell)
-    const prepared = await prepare({ ...options, project }, chosen => beginEarly(chosen, door))
-    options.onPlan?.(prepared)
-    refuseOpenGaps(prepared.plan, prepared.loaded.policy.acceptGaps)
+    const planned = await prepare({ ...options, project }, chosen => beginEarly(chosen, door))
+    options.onPlan?.(planned)
+    refuseOpenGaps(planned.plan, planned.loaded.policy.acceptGaps)
+    const { prepared, opening } = await openingFor(planned, options.env)
     const failed = (error: unknown): never => {
       throw withAlternative(error, prepared.alternative)
     }
@@ -49,7 +52,7 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
     phase('backend started')
     // Loaded while bubblewrap works: nothing in it is needed earlier.
     const { supervise } = await import('./supervise.ts')
-    const { exitCode, lines } = await supervise(started, undo).catch(failed)
+    const { exitCode, lines } = await supervise(started, undo, opening).catch(failed)
     if (lines.length > 0) started.pty?.startNewLine()
     // The user gets the terminal back before anything is printed on it.
     await undo.unwind()
@@ -72,6 +75,22 @@ async function sweepKilled({ stateDir, id }: Project, tell: RunOptions['tell']):
   } finally {
     audit.close()
   }
+}
+
+/** Secrets, and hosts of which pen judges each request. Most runs have neither, and load nothing for it. */
+async function openingFor(
+  prepared: Prepared,
+  env: RunOptions['env'],
+): Promise<{ readonly prepared: Prepared; readonly opening?: Opening }> {
+  const { plan, loaded } = prepared
+  if (plan.network.kind === 'bridge' && loaded.policy.network.secrets.length > 0)
+    throw new PenError('GAP', {
+      what: "secrets need pen's gateway, and this sandbox uses the engine's open network",
+      hint: 'set network.mode to "gateway"; or pass a key itself with --expose-key NAME',
+    })
+  if (plan.network.kind !== 'gateway' || !opensHosts(loaded.policy.network)) return { prepared }
+  const { prepareOpening } = await import('./secrets/opening.ts')
+  return await prepareOpening(prepared, env)
 }
 
 /** A run that was killed made a repository, in a project that had none. */

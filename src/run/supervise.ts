@@ -27,10 +27,15 @@ import { HeldNotice } from './held-notice.ts'
 import { launchLines, mustBeSaid } from './launch-line.ts'
 import type { Prepared } from './prepare.ts'
 import type { RunOptions } from './run-sandbox.ts'
+import type { Opening } from './secrets/opening.ts'
 import type { StartedSandbox } from './start-sandbox.ts'
 import { type Result, type Serving, Supervisor, type Workload } from './supervisor.ts'
 
-export async function supervise(started: StartedSandbox, undo: UndoStack): Promise<Result> {
+export async function supervise(
+  started: StartedSandbox,
+  undo: UndoStack,
+  opening: Opening | undefined,
+): Promise<Result> {
   const { prepared, bounds, options } = started
   const { plan, loaded } = prepared
   const running = withReasons(started.running, loaded.policy.tools)
@@ -59,7 +64,7 @@ export async function supervise(started: StartedSandbox, undo: UndoStack): Promi
       placesFile: `${project.world.state}/cache/cgroup-places`,
     })
     const refusals = new RefusalTally(audit)
-    const { egress, notice } = await openEgress(started, tell, refusals)
+    const { egress, notice } = await openEgress(started, tell, refusals, opening)
     if (egress !== undefined) phase('gateway open')
     const forwarding = new Forwards({ running, audit, workspace: plan.workspace })
     const { exitCode, lines } = await new Supervisor({
@@ -100,6 +105,7 @@ async function openEgress(
   { prepared, options, door: { door } }: StartedSandbox,
   tell: RunOptions['tell'],
   audit: AuditSink,
+  opening: Opening | undefined,
 ): Promise<{ readonly egress?: Egress; readonly notice?: HeldNotice }> {
   if (door === undefined) return {}
   const { connectGateway } = await import('../gateway/egress.ts')
@@ -108,7 +114,7 @@ async function openEgress(
   const tellNow = (line: string): void => (takesNow(2) ? tell(line) : undefined)
   const notice = new HeldNotice(audit, { tell: tellNow, env: options.env, sandbox: project.id, screen })
   const useUp = (grant: string): boolean => claimGrant(project.stateDir, grant)
-  return { egress: connectGateway(door, policy.network, notice, useUp), notice }
+  return { egress: connectGateway(door, policy.network, notice, useUp, opening), notice }
 }
 
 /** What a sandbox with an exec daemon does: run one command on this terminal, or serve its control socket. */

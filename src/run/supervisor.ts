@@ -224,7 +224,8 @@ export class Supervisor {
       this.#sandbox.limits.look()
       return code === undefined ? undefined : { kind: 'exit', code }
     } catch (error) {
-      stopping.failed(error)
+      // A sandbox that is stopped while it starts fails because of that.
+      if (stopping.reason === undefined) stopping.failed(error)
       return undefined
     } finally {
       sandbox.running.kill()

@@ -1,5 +1,5 @@
 import { ANTHROPIC } from './mock-anthropic.ts'
-import { claimPreset } from './preset-claim.ts'
+import { claimPreset, KEY } from './preset-claim.ts'
 
 claimPreset({
   agent: 'claude-code',
@@ -7,6 +7,6 @@ claimPreset({
   shell: command => ({ name: 'Bash', input: { command, description: 'a test' } }),
   write: (path, content) => ({ name: 'Write', input: { file_path: path, content } }),
   words: ['--dangerously-skip-permissions', '-p', 'do it'],
-  variables: ({ address }) => ({ ANTHROPIC_API_KEY: 'sk-test', ANTHROPIC_BASE_URL: address }),
+  variables: ({ address }) => ({ ANTHROPIC_API_KEY: KEY, ANTHROPIC_BASE_URL: address }),
   says: "switches off the agent's own sandbox",
 })

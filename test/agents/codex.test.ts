@@ -1,5 +1,5 @@
 import { OPENAI } from './mock-openai.ts'
-import { claimPreset } from './preset-claim.ts'
+import { claimPreset, KEY } from './preset-claim.ts'
 
 const shell = (cmd: string) => ({ name: 'exec_command', input: { cmd, yield_time_ms: 30_000 } })
 
@@ -15,6 +15,6 @@ claimPreset({
 *** End Patch
 EOF`),
   words: ['exec', '--model', 'gpt-5', 'do it'],
-  variables: ({ address }) => ({ CODEX_API_KEY: 'sk-test', OPENAI_BASE_URL: `${address}/v1` }),
+  variables: ({ address }) => ({ CODEX_API_KEY: KEY, OPENAI_BASE_URL: `${address}/v1` }),
   says: "switches off the agent's own sandbox",
 })

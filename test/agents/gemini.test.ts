@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { selfSigned } from '../gateway/self-signed.ts'
 import { GEMINI } from './mock-gemini.ts'
-import { claimPreset } from './preset-claim.ts'
+import { claimPreset, KEY } from './preset-claim.ts'
 
 /** It accepts plain HTTP only from its own loopback. */
 const { key, cert } = selfSigned('host.pen.internal')
@@ -18,7 +18,11 @@ claimPreset({
     // With an address in the variable it uses the API key only when its settings say so.
     project.remember('settings.json', '{"security":{"auth":{"selectedType":"gemini-api-key"}}}')
   },
-  variables: ({ address }) => ({ GEMINI_API_KEY: 'test', GOOGLE_GEMINI_BASE_URL: address }),
-  flags: project => ['--env', `NODE_EXTRA_CA_CERTS=${join(project.sandbox.box.project, 'ca.pem')}`],
+  variables: ({ address, sandbox }) => ({
+    GEMINI_API_KEY: KEY,
+    GOOGLE_GEMINI_BASE_URL: address,
+    // pen checks the server. The agent trusts pen.
+    NODE_EXTRA_CA_CERTS: join(sandbox.box.project, 'ca.pem'),
+  }),
   says: 'SANDBOX=pen',
 })

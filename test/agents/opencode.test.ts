@@ -1,5 +1,5 @@
 import { ANTHROPIC } from './mock-anthropic.ts'
-import { claimPreset } from './preset-claim.ts'
+import { claimPreset, KEY } from './preset-claim.ts'
 
 claimPreset({
   agent: 'opencode',
@@ -7,5 +7,5 @@ claimPreset({
   shell: command => ({ name: 'bash', input: { command, description: 'a test' } }),
   write: (path, content) => ({ name: 'write', input: { filePath: path, content } }),
   words: ['run', '--model', 'anthropic/claude-sonnet-4-5', 'do it'],
-  variables: ({ address }) => ({ ANTHROPIC_API_KEY: 'sk-test', ANTHROPIC_BASE_URL: `${address}/v1` }),
+  variables: ({ address }) => ({ ANTHROPIC_API_KEY: KEY, ANTHROPIC_BASE_URL: `${address}/v1` }),
 })

@@ -13,6 +13,9 @@ import type { ListenAt, Protocol, ToolCall } from './mock-model.ts'
 /** Retries until a person allows the host, for at most twenty seconds. */
 const RETRY = 'curl -sSf --retry 100 --retry-all-errors --retry-delay 1 --retry-max-time 20'
 
+/** The agent's key. The model server gets it; the agent has a placeholder. */
+export const KEY = 'sk-zqxj-0123456789abcdef0123456789'
+
 export interface PresetClaim {
   readonly agent: AgentName
   readonly protocol: Protocol
@@ -43,7 +46,7 @@ async function tryPreset(claim: PresetClaim, launcher: Launcher): Promise<void> 
     claim.protocol,
     (port, directory) => [
       { call: [claim.write(join(directory, 'made.txt'), 'by the agent\n')] },
-      { call: [claim.shell('id -un >> made.txt && cat made.txt')] },
+      { call: [claim.shell('id -un >> made.txt && cat made.txt; env')] },
       { call: [claim.shell(`curl -sS http://host.pen.internal:${port}/refused`)] },
       { call: [claim.shell(`${RETRY} http://host.pen.internal:${port}/allowed`)] },
       { say: 'all done' },
@@ -75,6 +78,11 @@ async function tryPreset(claim: PresetClaim, launcher: Launcher): Promise<void> 
     expect(statSync(made).uid).toBe(launcher.who.uid)
     // The model received pen's note about the sandbox.
     expect(JSON.stringify(project.model.requests.map(({ body }) => body))).toContain('You are in a sandbox')
+    const { requests } = project.model
+    const isTurn = requests.filter(({ body }) => JSON.stringify(body).includes('You are in a sandbox'))
+    for (const { headers } of isTurn) expect([...headers.values()].join(' ')).toContain(KEY)
+    expect(JSON.stringify(requests.map(({ body }) => body))).not.toContain(KEY)
+    expect(stdout + stderr).not.toContain(KEY)
     if (claim.says !== undefined) expect(stderr).toContain(claim.says)
     expect(stderr).not.toContain('is not open')
   } finally {

@@ -3,7 +3,7 @@
  * each kind of user. Claims are judged by the host's state afterwards, not by what the command says.
  *
  * The suite `conformance` tests the process backend, `conformance-containers` the containers: the same files,
- * with PEN_CONFORMANCE=containers.
+ * with PEN_CONFORMANCE=containers. With PEN_CONFORMANCE=vm they run in virtual machines (`npm run test:engines`).
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { Stopwatch } from '../stopwatch.ts'
@@ -96,15 +96,31 @@ const onProcesses = (who: Who): TestBackend => ({
   ]),
 })
 
+/** Each test boots a machine. PEN_CONFORMANCE=vm has all of them, the suite `vm` those that share one. */
+export const onMachines = (who: Who): TestBackend => ({
+  name: `vm, as ${who.name}`,
+  who,
+  ...ANY_BACKEND,
+  backend: 'vm',
+  isolation: 'vm',
+  flags: ['--backend', 'vm', '--offline'],
+  traits: new Set<Trait>(['callersMounts', 'laterMounts']),
+  missing: QEMU_MISSING,
+})
+
+const QEMU_MISSING =
+  spawnSync('qemu-system-x86_64', ['--version']).status === 0 ? undefined : 'QEMU is missing'
+
 /** Commands of pen that start no sandbox are the same on every backend, and run with the first. */
 export const triesContainers = process.env['PEN_CONFORMANCE'] === 'containers'
+export const triesMachines = process.env['PEN_CONFORMANCE'] === 'vm'
 
 // Engines are started only by the tests that use them.
 const BACKENDS = triesContainers
   ? await (await import('./container-backends.ts')).containerBackends(EVERYBODY)
-  : EVERYBODY.map(onProcesses)
+  : EVERYBODY.map(triesMachines ? onMachines : onProcesses)
 
-export const LAUNCHERS: readonly Launcher[] = BACKENDS.map(backend => ({
+export const launcherOf = (backend: TestBackend): Launcher => ({
   ...backend,
   start: (place, command, options = {}) => {
     const { flags = [], through = '"$@"' } = options
@@ -113,7 +129,9 @@ export const LAUNCHERS: readonly Launcher[] = BACKENDS.map(backend => ({
     const cwd = options.cwd ?? place.project
     return watch(spawn(program, rest, { cwd, env: place.env(options.env) }), options)
   },
-}))
+})
+
+export const LAUNCHERS: readonly Launcher[] = BACKENDS.map(launcherOf)
 
 function watch(child: ChildProcess, { stdin, timeoutMs = 50_000 }: RunOptions): Started {
   const stopwatch = new Stopwatch()

@@ -74,7 +74,7 @@ conformance(
 
 conformance('P20 an impossible request stops before anything runs, with a fix', async box => {
   const cases: readonly (readonly [number, readonly string[]])[] = [
-    [125, ['--isolation', 'vm']],
+    [2, ['--backend', 'apple']],
     [2, ['--read', '/']],
     [2, ['--write', box.home]],
     [2, ['--write', '/proc']],

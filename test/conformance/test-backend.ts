@@ -25,8 +25,8 @@ export interface TestBackend {
   /** With its user: `podman, as root`. */
   readonly name: string
   readonly who: Who
-  readonly backend: 'process' | 'podman' | 'docker'
-  readonly isolation: 'process' | 'container'
+  readonly backend: 'process' | 'podman' | 'docker' | 'vm'
+  readonly isolation: 'process' | 'container' | 'vm'
   readonly flags: readonly string[]
   /** So that pen finds the test's own engine. */
   readonly env: Readonly<Record<string, string>>

@@ -73,7 +73,7 @@ fuzz('an accepted request head has one reading, and names the host that it was j
     const keys = endToEnd(head.fields).map(field => field.key.replaceAll('_', '-'))
     check(!keys.includes('transfer-encoding') && !keys.includes('content-length'), 'framing is passed on')
     check(keys.filter(key => key === 'host').length <= 1, 'two Hosts are passed on')
-    const judged = judgeRequest(head, { kind: 'fixed', endpoint })
+    const judged = judgeRequest(head, { kind: 'fixed', isSecure: false, endpoint })
     check(judged.kind !== 'connect', 'a CONNECT to a fixed endpoint')
     if (judged.kind === 'forward') {
       check(/^allowed\.test(?::80)?$/.test(judged.host), 'another Host is spoken')

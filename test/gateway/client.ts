@@ -11,8 +11,8 @@ export class Client {
   error: string | undefined
   #woken: () => void = () => undefined
 
-  constructor(port: number) {
-    this.socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true, noDelay: true })
+  constructor(port: number, socket?: Socket) {
+    this.socket = socket ?? connect({ host: '127.0.0.1', port, allowHalfOpen: true, noDelay: true })
     this.socket.on('data', (chunk: Buffer) => {
       this.text += chunk.toString('latin1')
       this.#woken()

@@ -3,6 +3,7 @@
  * received.
  */
 import { createServer, type Server, type Socket } from 'node:net'
+import { createServer as createSecure } from 'node:tls'
 
 export interface Seen {
   /** All bytes of one connection, one character per byte. */
@@ -37,12 +38,17 @@ export class Recorder {
   behave: Behaviour = serveHttp(answer('ok'))
   readonly #server: Server
 
-  private constructor() {
-    this.#server = createServer({ allowHalfOpen: true }, socket => this.#accept(socket))
+  private constructor(pair: { readonly key: string; readonly cert: string } | undefined) {
+    const accept = (socket: Socket): void => this.#accept(socket)
+    this.#server =
+      pair === undefined
+        ? createServer({ allowHalfOpen: true }, accept)
+        : createSecure({ ...pair, allowHalfOpen: true }, accept).on('tlsClientError', () => undefined)
   }
 
-  static start(): Promise<Recorder> {
-    const recorder = new Recorder()
+  /** With a certificate, it speaks TLS and records what is inside. */
+  static start(pair?: { readonly key: string; readonly cert: string }): Promise<Recorder> {
+    const recorder = new Recorder(pair)
     return new Promise(resolve => recorder.#server.listen(0, '127.0.0.1', () => resolve(recorder)))
   }
 

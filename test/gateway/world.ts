@@ -3,19 +3,23 @@
  * addresses, and the `connect` seam redirects them to recorders. A dial without a recorder counts as a stray,
  * and is refused.
  */
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { AuditEventInput } from '../../src/audit/event.ts'
 import { parseMillis } from '../../src/base/quantity.ts'
 import type { Resolution, Resolver } from '../../src/gateway/dial/resolve.ts'
 import { connectTcp } from '../../src/gateway/dial/tcp-connect.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
 import type { GatewayLimits } from '../../src/gateway/limits.ts'
+import type { Vault } from '../../src/gateway/secrets/vault.ts'
 import type { TcpSocket } from '../../src/gateway/stream/tcp-socket.ts'
+import type { Authority } from '../../src/gateway/tls/authority.ts'
 import { type Address, parseAddress } from '../../src/policy/network/address.ts'
 import { parseAllowRule, parseDenyRule } from '../../src/policy/network/endpoint.ts'
 import { type Host, parseHost } from '../../src/policy/network/host.ts'
 import { compileNetwork } from '../../src/policy/network/network.ts'
 import { type Port, parsePort } from '../../src/policy/network/port.ts'
 import type { NetworkPolicy } from '../../src/policy/policy.ts'
+import { secretEntry } from '../../src/policy/secret-entry.ts'
 import type { Parsed } from '../../src/policy/source.ts'
 import { Client } from './client.ts'
 import { type Listener, listenHere } from './listen.ts'
@@ -35,6 +39,11 @@ export interface WorldOptions {
   readonly limits?: Partial<GatewayLimits>
   readonly resolver?: Resolver
   readonly idleMs?: number
+  /** For opened TLS: the authority inside, the one that servers have, and the secrets. */
+  readonly authority?: Authority
+  readonly outside?: Authority
+  readonly vault?: Vault
+  readonly secrets?: readonly object[]
   /** Asked for a grant for one connection. */
   readonly useUp?: (grant: string) => boolean
 }
@@ -50,6 +59,7 @@ export function policyOf(options: WorldOptions, extra: Partial<NetworkPolicy> = 
     source,
   }))
   const deny = (options.deny ?? []).map(text => ({ rule: must(parseDenyRule(text, none)), source }))
+  const secrets = (options.secrets ?? []).map(said => ({ rule: secretOf(said), source }))
   return {
     mode: 'gateway',
     offline: false,
@@ -62,10 +72,21 @@ export function policyOf(options: WorldOptions, extra: Partial<NetworkPolicy> = 
     deny,
     once: { allow: [], deny: [] },
     ceilings: [],
-    index: compileNetwork({ mode: 'gateway', offline: false, allow, deny }),
+    secrets,
+    index: compileNetwork({ mode: 'gateway', offline: false, allow, deny, secrets }),
     ...extra,
   }
 }
+
+/** An entry of the config. */
+const secretOf = (said: object) =>
+  must(
+    secretEntry({ from: { env: 'X' }, ...said } as Parameters<typeof secretEntry>[0], {
+      trust: 'user',
+      world: { workspace: '/w', home: '/h' } as Parameters<typeof secretEntry>[1]['world'],
+      isPublicSuffix: () => false,
+    }),
+  )
 
 export class World {
   policy: NetworkPolicy
@@ -76,12 +97,14 @@ export class World {
   readonly recorders = new Map<string, Recorder>()
   readonly gateway: Gateway
   audits: boolean = true
+  readonly #trusted: string | undefined
   readonly #names = new Map<Address, Host>()
   readonly #doors: Listener[] = []
   readonly #clients: Client[] = []
 
   private constructor(options: WorldOptions) {
     this.policy = policyOf(options)
+    this.#trusted = options.authority?.certificate
     this.gateway = new Gateway({
       network: () => this.policy,
       names: { nameOf: to => this.#names.get(to) },
@@ -91,13 +114,16 @@ export class World {
       resolver: options.resolver ?? { resolve: name => Promise.resolve(this.#resolve(name)) },
       connect: (to, at, done) => this.#connect(to, at, done),
       ...(options.useUp !== undefined && { useUp: options.useUp }),
+      authority: options.authority,
+      vault: options.vault,
+      ...(options.outside !== undefined && { trust: options.outside.certificate }),
     })
   }
 
   /** With one recorder for the allowed name and one for the other. */
   static async start(options: WorldOptions = {}): Promise<World> {
     const world = new World(options)
-    await world.recorder(UP)
+    await world.recorder(UP, options.outside?.leafFor(host('allowed.test')))
     await world.recorder(EVIL)
     return world
   }
@@ -110,8 +136,8 @@ export class World {
     return this.#recorderOf(EVIL)
   }
 
-  async recorder(at: string): Promise<Recorder> {
-    const recorder = await Recorder.start()
+  async recorder(at: string, pair?: { readonly key: string; readonly cert: string }): Promise<Recorder> {
+    const recorder = await Recorder.start(pair)
     this.recorders.set(at, recorder)
     return recorder
   }
@@ -122,6 +148,22 @@ export class World {
     const synthetic = address(`198.18.${number >> 8}.${number & 0xff}`)
     this.#names.set(synthetic, host(name))
     return this.#open(synthetic, at, 'transparent')
+  }
+
+  /** The same, with TLS. Undefined when the handshake fails. */
+  async byTls(name: string, at: number, more: ConnectionOptions = {}): Promise<Client | undefined> {
+    const { socket } = await this.byName(name, at)
+    socket.removeAllListeners('data')
+    const secure = connectTls({ socket, servername: name, ca: this.#trusted ?? [], ...more })
+    const isDone = await new Promise<boolean>(resolve => {
+      secure.once('secureConnect', () => resolve(true))
+      secure.once('error', () => resolve(false))
+      secure.once('close', () => resolve(false))
+    })
+    if (!isDone) return undefined
+    const client = new Client(0, secure)
+    this.#clients.push(client)
+    return client
   }
 
   byAddress(to: string, at: number): Promise<Client> {

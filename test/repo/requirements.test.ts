@@ -12,7 +12,7 @@ const ROWS: Readonly<Record<string, number>> = {
   'Secure Agent: Implementation Checklist': 117,
   'Tool-call stability TODO': 20,
 }
-const CAPABILITIES = ['containers', 'vm']
+const CAPABILITIES = ['containers']
 
 interface Row {
   readonly source: string

@@ -108,7 +108,11 @@ function fill(draft: string, steps: readonly EtcStep[], stands: readonly Stand[]
     mkdirSync(dirname(at), { recursive: true, mode: 0o755 })
     if (step.op === 'file') writeFileSync(at, step.text, { mode: 0o644 })
     else if (step.op === 'link') symlinkSync(step.to, at)
-    else copyReadable(step.from, at)
+    else {
+      // A link that an earlier step copied leads to the host's own files.
+      if (lstatSync(at, { throwIfNoEntry: false })?.isDirectory() !== true) rmSync(at, { force: true })
+      copyReadable(step.from, at)
+    }
   }
   for (const stand of stands) makeStand(draft, stand)
 }

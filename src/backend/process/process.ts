@@ -53,7 +53,13 @@ function capabilities(): Capabilities {
 }
 
 /** What a process sandbox needs of the start options. */
-export type ProcessOptions = Omit<StartOptions, 'rules' | 'container'>
+export interface ProcessOptions extends Omit<StartOptions, 'rules' | 'container'> {
+  /** For a program of pen's own in place of the plan's command: descriptors, and its words when their numbers are known. */
+  readonly program?: {
+    readonly fds: readonly number[]
+    argv(firstFd: number): readonly string[]
+  }
+}
 
 export async function start(planned: Plan, options: ProcessOptions): Promise<Running> {
   const programs = { bwrap: requireTool('bwrap', 'bubblewrap'), shell: requireTool('sh', 'a POSIX shell') }
@@ -89,12 +95,12 @@ export async function start(planned: Plan, options: ProcessOptions): Promise<Run
 function launchGuard(
   { bwrap, shell }: { readonly bwrap: string; readonly shell: string },
   plan: Plan,
-  { placement, witness }: ProcessOptions,
+  { placement, witness, program }: ProcessOptions,
   inputs: BwrapInputs,
   undo: UndoStack,
 ): { readonly guard: Guard; readonly useAllProcessors: (init: number) => void } {
   const { args, seccompFd, pinned, crossing, daemon, listed, identity } = inputs
-  const first = daemon ?? listed
+  const first = daemon ?? listed ?? program
   const command = first?.argv(inputs.firstGuestFd) ?? plan.argv
   const numbers = bwrapFds(placement.joinFds.length)
   const guard = placement.within(() =>

@@ -36,6 +36,13 @@ const ruled: Source = async () => {
   ])
 }
 
+const secretNames: Source = async () => {
+  const { loadPolicy } = await import('../../config/load.ts')
+  const load = { flags: {}, offline: true, allowUserExpansion: false }
+  const { policy } = await loadPolicy(findProject(), load)
+  return words(policy.network.secrets.map(({ rule }) => rule.name))
+}
+
 const sandboxes =
   (isWanted: (state: string) => boolean): Source =>
   async () => {
@@ -49,6 +56,9 @@ export const VALUES: Readonly<Record<string, Source>> = {
   PATH: PATHS,
   'HOST:PORT': refused,
   'NAME[=VALUE]': (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
+  NAME: (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
+  KEY: (_, { env }) => words(Object.keys(env).filter(name => /_(KEY|TOKEN|SECRET)$/.test(name))),
+  FIELD: () => words(['authorization', 'x-api-key']),
   'KEY=VALUE': limitExamples,
   GROUP: groupNames,
   ID: () => words(storedRuns(), 'stored run'),
@@ -69,6 +79,10 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'rm name': anySandbox,
   'policy explain subject': (current, context) =>
     (/^[./~]/.test(current) ? PATHS : refused)(current, context),
+  'secret add name': (_, { env }) =>
+    words(Object.keys(env).filter(name => /_(KEY|TOKEN|SECRET)$/.test(name))),
+  'secret remove name': secretNames,
+  'secret test name': secretNames,
   'config get key': configKey,
   'config set key': configKey,
   // Each key has its own kind of value. pen reports a wrong one with the right form.

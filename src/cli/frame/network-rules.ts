@@ -82,6 +82,11 @@ async function addTemporaryRules(
       what: '--session cannot be combined with --once or --for',
       hint: 'remove one of them',
     })
+  if (once && rules.some(({ request }) => request !== undefined))
+    throw new PenError('USAGE', {
+      what: '--once is for one connection, and a rule about requests judges each request',
+      hint: '--for 10m instead',
+    })
   const running = runningRuns(auditDirectory(project.stateDir))
   await removeGrants(project.stateDir, ({ run }) => run !== undefined && !running.includes(run))
   if (session && running.length === 0)

@@ -33,6 +33,11 @@ export const policyFlags = defineFlags({
   group: { kind: 'list', value: 'GROUP', about: 'allow a named set of hosts; see pen groups' },
   ask: { kind: 'boolean', about: 'ask before each connection that no rule covers; answer in pen watch' },
   env: { kind: 'list', value: 'NAME[=VALUE]', about: "set a variable, or pass the host's value" },
+  'expose-key': {
+    kind: 'list',
+    value: 'KEY',
+    about: 'pass this secret itself into the sandbox, not a placeholder',
+  },
   limit: {
     kind: 'list',
     value: 'KEY=VALUE',
@@ -84,7 +89,7 @@ export function flagDocument(flags: PolicyFlags, project: Project): object {
       ask: flags.ask ? 'hold' : undefined,
     }),
     limits: limitEntries([...flags.limit, ...wall]),
-    env: Object.fromEntries(flags.env.map(envEntry)),
+    env: Object.fromEntries([...flags.env, ...flags['expose-key']].map(envEntry)),
     acceptGaps: flags['accept-gap'],
   })
 }
@@ -98,7 +103,8 @@ const withoutEmpty = (document: Readonly<Record<string, string | object | undefi
   )
 
 /** Refuses contradicting flags instead of ignoring one of them. */
-function refuseContradictions({ offline, allow, group, ask, env }: PolicyFlags): void {
+function refuseContradictions(flags: PolicyFlags): void {
+  const { offline, allow, group, ask, env } = flags
   const granted = [
     ...allow.map(text => `--allow ${text}`),
     ...group.map(name => `--group ${name}`),
@@ -109,7 +115,7 @@ function refuseContradictions({ offline, allow, group, ask, env }: PolicyFlags):
       what: `--offline conflicts with ${granted.join(' ')}`,
       hint: 'remove one of them',
     })
-  for (const name of env)
+  for (const name of [...env, ...flags['expose-key']])
     if (!name.includes('=') && process.env[name] === undefined)
       throw new PenError('USAGE', {
         what: `--env ${name} passes the host's ${name}, and ${name} is not set`,

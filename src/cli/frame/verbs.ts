@@ -41,6 +41,10 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
       watch: () => import('../verbs/network/watch.ts'),
       logs: () => import('../verbs/network/logs.ts'),
       'proxy logs': () => import('../verbs/network/proxy-logs.ts'),
+      'secret add': () => import('../verbs/network/secret-add.ts'),
+      'secret list': () => import('../verbs/network/secret-list.ts'),
+      'secret remove': () => import('../verbs/network/secret-remove.ts'),
+      'secret test': () => import('../verbs/network/secret-test.ts'),
     },
   },
   {

@@ -43,6 +43,9 @@ const fieldsOf =
     return printable(value).replaceAll('\\\\', '\\')
   }
 
+const request = (field: Fields): string =>
+  field('method') === undefined ? '' : `${field('method')} ${field('path') ?? ''}: `
+
 /** The target and the text of each kind of record. */
 const KINDS: Readonly<Record<string, (field: Fields, record: AuditRecord) => [string, string]>> = {
   'connection-allowed': field => [endpoint(field), `allowed by ${field('rule')}${said(field)}`],
@@ -50,7 +53,12 @@ const KINDS: Readonly<Record<string, (field: Fields, record: AuditRecord) => [st
     endpoint(field),
     `waits for approval until ${localTime(field('until') ?? '').slice(-8)}`,
   ],
-  'connection-denied': field => [endpoint(field), `${because(field)}${said(field)}`],
+  'connection-denied': field => [endpoint(field), `${request(field)}${because(field)}${said(field)}`],
+  'request-allowed': (field, { secrets }) => [
+    endpoint(field),
+    `${request(field)}allowed by ${field('rule')}${Array.isArray(secrets) ? `, with the secret ${printable(secrets.join(', '), 200)}` : ''}`,
+  ],
+  'request-answered': field => [endpoint(field), `answered ${field('status')} after ${field('ms')} ms`],
   'connection-failed': field => [endpoint(field), `allowed, but not reached: ${because(field)}`],
   'connection-closed': field => [
     endpoint(field),

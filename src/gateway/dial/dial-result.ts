@@ -10,6 +10,8 @@ export type FailureReason =
   | 'upstream-unreachable'
   | 'upstream-timeout'
   | 'upstream-proxy'
+  | 'upstream-certificate'
+  | 'upstream-tls'
   | 'out-of-descriptors'
   | 'given-up'
 

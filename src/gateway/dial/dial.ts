@@ -64,7 +64,7 @@ export class Dialer {
   }
 
   async #dial(dial: Dial, cancellation: Cancellation, indexOf: IndexOf): Promise<DialResult> {
-    const { network, resolver, buffers } = this.#options
+    const { network, resolver } = this.#options
     if (dial.kind === 'host-service') return this.connectAny(LOOPBACK_ADDRESSES, dial.port, cancellation)
     const proxy = network().upstreamProxy
     if (proxy !== null)
@@ -73,7 +73,6 @@ export class Dialer {
         resolver,
         new URL(proxy),
         dial,
-        buffers,
       )
     if (dial.kind === 'address') return this.#dialChecked([dial.address], dial, cancellation, indexOf)
     const resolution = await resolver.resolve(dial.host)

@@ -8,20 +8,26 @@ import type { Dial } from '../../policy/network/decide-connection.ts'
 import { type Port, parsePort } from '../../policy/network/port.ts'
 import { awaitHeadEnd } from '../http/field.ts'
 import { parseAuthority, printAuthority } from '../http/target.ts'
-import type { BufferBudget } from '../stream/buffer-budget.ts'
-import { ByteStream } from '../stream/byte-stream.ts'
+import type { ByteStream } from '../stream/byte-stream.ts'
+import { hostTrust } from '../tls/host-trust.ts'
+import { startTls } from '../tls/start-tls.ts'
 import { type DialResult, failed } from './dial-result.ts'
 import type { Resolver } from './resolve.ts'
 
 const MAX_ANSWER = 16_384
 const ANSWER_MS = 15_000
 
+/** The certificate must match the name or address in the user's config. */
+const FAILURES = {
+  certificate: 'the upstream proxy has no valid certificate',
+  incomplete: 'the upstream proxy did not complete its TLS handshake',
+}
+
 export async function dialThroughProxy(
   connectAny: (addresses: readonly Address[], port: Port) => Promise<DialResult>,
   resolver: Resolver,
   proxy: URL,
   dial: Exclude<Dial, { readonly kind: 'host-service' }>,
-  buffers: BufferBudget | undefined,
 ): Promise<DialResult> {
   const isSecure = proxy.protocol === 'https:'
   const port = parsePort(proxy.port === '' ? (isSecure ? '443' : '80') : proxy.port)
@@ -36,12 +42,14 @@ export async function dialThroughProxy(
     return result.kind === 'failed' && result.reason === 'given-up'
       ? result
       : failed('upstream-proxy', 'the upstream proxy could not be reached')
-  let { stream } = result
+  const { stream } = result
   if (isSecure) {
-    const { startTls } = await import('../tls/tls-socket.ts')
-    const socket = await startTls(stream, to, ANSWER_MS)
-    if (typeof socket === 'string') return failed('upstream-proxy', socket)
-    stream = new ByteStream(socket, buffers)
+    const serverName = 'name' in to ? to.name : to.address
+    const failure = await startTls(stream, { isServer: false, serverName, ca: hostTrust() }, ANSWER_MS)
+    if (failure !== undefined) {
+      stream.socket.destroy()
+      return failed('upstream-proxy', FAILURES[failure])
+    }
   }
   const refusal = await requestTunnel(stream, dial, credentials(proxy))
   if (refusal === undefined) return { kind: 'connected', stream, address: undefined }

@@ -4,6 +4,7 @@
  */
 import type { GatewayLimits } from '../limits.ts'
 import type { Route } from '../route.ts'
+import type { AnswerScan } from '../secrets/answer-scan.ts'
 import type { ByteStream } from '../stream/byte-stream.ts'
 import { BodyReader, chunk, LAST_CHUNK } from './body.ts'
 import { awaitHeadEnd, endToEnd, type Field, type Framing, listOf } from './field.ts'
@@ -16,6 +17,10 @@ export interface Forwarding {
   readonly body: BodyReader
   /** The part of the body that has arrived already. */
   readonly firstPiece: Buffer | undefined
+  /** For answers that may hold a secret. */
+  readonly scan?: AnswerScan | undefined
+  /** Called with the status of the final answer, before the client gets it. */
+  readonly onAnswer?: (status: number) => void
 }
 
 export type ForwardOutcome =
@@ -35,7 +40,7 @@ export async function forwardRequest(
   const isUpgrade = asksForWebSocket(request)
   const sentBefore = client.sent
   const sending = sendRequest(upstream, forwarding, isUpgrade)
-  const response = readResponse(client, upstream, request, isUpgrade, limits)
+  const response = readResponse(client, upstream, forwarding, isUpgrade, limits)
   await Promise.race([response, sending])
   // The caller closes the upstream, which ends a response that is still being read.
   if (body.state === 'broken') return { kind: 'cut', by: 'client' }
@@ -70,14 +75,17 @@ async function sendRequest(upstream: ByteStream, forwarding: Forwarding, isUpgra
 async function readResponse(
   client: ByteStream,
   upstream: ByteStream,
-  request: RequestHead,
+  forwarding: Forwarding,
   isUpgrade: boolean,
   limits: GatewayLimits,
 ): Promise<ForwardOutcome> {
+  const { request, scan, onAnswer } = forwarding
   for (let informational = 0; ; informational++) {
-    const head = await readHead(upstream, request.method, limits)
-    if (head === undefined) return { kind: 'cut', by: 'upstream' }
-    if ('why' in head) return { kind: 'bad-answer', why: `the server's response is ${head.why}` }
+    const read = await readHead(upstream, request.method, limits)
+    if (read === undefined) return { kind: 'cut', by: 'upstream' }
+    if ('why' in read) return { kind: 'bad-answer', why: `the server's response is ${read.why}` }
+    const head = scan === undefined ? read : scanned(read, scan)
+    if (head.status === 101 || head.status >= 200) onAnswer?.(head.status)
     if (head.status === 101) {
       if (!isUpgrade || !namesWebSocket(head.fields))
         return {
@@ -87,7 +95,7 @@ async function readResponse(
       await client.write(printHead(head, ['Upgrade: websocket', 'Connection: Upgrade']))
       return { kind: 'upgrade' }
     }
-    if (head.status >= 200) return relayResponse(client, upstream, request, head)
+    if (head.status >= 200) return relayResponse(client, upstream, forwarding, head)
     if (informational >= limits.maxInformational)
       return { kind: 'bad-answer', why: 'the server sent too many 1xx responses' }
     // HTTP/1.0 has no 1xx responses.
@@ -98,9 +106,11 @@ async function readResponse(
 async function relayResponse(
   client: ByteStream,
   upstream: ByteStream,
-  request: RequestHead,
+  { request, scan }: Forwarding,
   head: ResponseHead,
 ): Promise<ForwardOutcome> {
+  if (scan !== undefined && head.framing.kind !== 'none' && !isIdentity(head))
+    return { kind: 'bad-answer', why: 'the answer is compressed, and pen cannot search it for the secret' }
   const isChunked = head.framing.kind === 'chunked' && request.minor === 1
   const isDelimited = head.framing.kind === 'none' || head.framing.kind === 'length' || isChunked
   const keeps =
@@ -110,8 +120,13 @@ async function relayResponse(
   if (!(await client.write(printHead(head, lines)))) return { kind: 'cut', by: 'client' }
 
   const body = new BodyReader(upstream, head.framing)
-  for (let piece = await body.next(); piece !== undefined; piece = await body.next())
-    if (!(await client.write(isChunked ? chunk(piece) : piece))) return { kind: 'cut', by: 'client' }
+  const pass = (piece: Buffer): Promise<boolean> => client.write(isChunked ? chunk(piece) : piece)
+  for (let piece = await body.next(); piece !== undefined; piece = await body.next()) {
+    const settled = scan === undefined ? piece : scan.next(piece)
+    if (settled.length > 0 && !(await pass(settled))) return { kind: 'cut', by: 'client' }
+  }
+  const rest = scan?.rest()
+  if (rest !== undefined && rest.length > 0 && !(await pass(rest))) return { kind: 'cut', by: 'client' }
   if (body.state !== 'complete') return { kind: 'cut', by: 'upstream' }
   if (isChunked && !(await client.write(LAST_CHUNK))) return { kind: 'cut', by: 'client' }
   return { kind: keeps ? 'keep' : 'close' }
@@ -128,6 +143,15 @@ async function readHead(
   const head = end.kind === 'end' ? readResponseHead(upstream.consume(end.end), method, limits) : end
   return head.kind === 'response' ? head : { why: `malformed: ${head.why}` }
 }
+
+const scanned = (head: ResponseHead, scan: AnswerScan): ResponseHead => ({
+  ...head,
+  reason: scan.text(head.reason),
+  fields: head.fields.map(field => ({ ...field, value: scan.text(field.value) })),
+})
+
+const isIdentity = ({ fields }: ResponseHead): boolean =>
+  listOf(fields, 'content-encoding').every(coding => coding === 'identity')
 
 function printHead(head: ResponseHead, lines: readonly string[]): string {
   const fields = endToEnd(head.fields).map(({ name, value }) => `${name}: ${value}`)

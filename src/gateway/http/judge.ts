@@ -1,5 +1,5 @@
 /** Finds the destination of a request, and checks that target and Host agree on it. All of it is hostile. */
-import { HTTP_PORT } from '../../policy/network/port.ts'
+import { HTTP_PORT, HTTPS_PORT, type Port } from '../../policy/network/port.ts'
 import { badRequest, type Refusal } from '../refusal.ts'
 import type { Endpoint } from '../route.ts'
 import type { RequestHead } from './head.ts'
@@ -13,7 +13,7 @@ import {
 
 export type HttpMode =
   /** The program dialled this endpoint, and every request must be for it. */
-  | { readonly kind: 'fixed'; readonly endpoint: Endpoint }
+  | { readonly kind: 'fixed'; readonly endpoint: Endpoint; readonly isSecure: boolean }
   /** The program uses the gateway as a proxy, and every request names its destination. */
   | { readonly kind: 'proxy' }
 
@@ -28,20 +28,21 @@ const ECHOING = new Set(['TRACE', 'TRACK'])
 export function judgeRequest(request: RequestHead, mode: HttpMode): Judgement {
   if (ECHOING.has(request.method)) return refused(badRequest(`the method ${request.method}`, 405))
   if (request.method === 'CONNECT') return judgeConnect(request, mode)
-  return mode.kind === 'proxy' ? judgeProxied(request) : judgeFixed(request, mode.endpoint)
+  return mode.kind === 'proxy' ? judgeProxied(request) : judgeFixed(request, mode.endpoint, mode.isSecure)
 }
 
-function judgeFixed(request: RequestHead, endpoint: Endpoint): Judgement {
+function judgeFixed(request: RequestHead, endpoint: Endpoint, isSecure: boolean): Judgement {
   const target = parseRequestTarget(request.method, request.target)
   if (!target.ok) return refused(badRequest(target.why))
   const { value } = target
   if (value.form === 'absolute') {
     const { to, port } = value.authority
-    if (!sameDestination(to, endpoint.to) || (port ?? HTTP_PORT) !== endpoint.port)
+    if (isSecure || !sameDestination(to, endpoint.to) || (port ?? HTTP_PORT) !== endpoint.port)
       return mismatch(endpoint, 'target', request.target)
   }
   const path = value.form === 'asterisk' ? '*' : value.path
-  if (request.host === undefined) return { kind: 'forward', endpoint, path, host: hostFor(endpoint) }
+  if (request.host === undefined)
+    return { kind: 'forward', endpoint, path, host: hostFor(endpoint, isSecure ? HTTPS_PORT : HTTP_PORT) }
   const host = parseAuthority(request.host)
   if (!host.ok) return { kind: 'refused', refusal: badRequest(`the Host: ${host.why}`), raw: request.host }
   const { to, port } = host.value
@@ -78,7 +79,8 @@ function judgeConnect(request: RequestHead, mode: HttpMode): Judgement {
   return agrees ? { kind: 'connect', endpoint } : mismatch(endpoint, 'Host', request.host)
 }
 
-const hostFor = ({ to, port }: Endpoint): string => printAuthority(to, port === HTTP_PORT ? undefined : port)
+const hostFor = ({ to, port }: Endpoint, usual: Port = HTTP_PORT): string =>
+  printAuthority(to, port === usual ? undefined : port)
 
 const refused = (refusal: Refusal): Judgement => ({ kind: 'refused', refusal })
 

@@ -2,7 +2,9 @@
 
 import { badRequest, type Refusal } from '../refusal.ts'
 import type { Endpoint, Route } from '../route.ts'
+import type { AnswerScan } from '../secrets/answer-scan.ts'
 import type { ReplyProtocol, Session } from '../session.ts'
+import type { ByteStream } from '../stream/byte-stream.ts'
 import { joinStreams } from '../stream/join-streams.ts'
 import { BodyReader } from './body.ts'
 import { failurePage } from './denial-page.ts'
@@ -10,6 +12,7 @@ import { findHeadEnd } from './field.ts'
 import { type ForwardOutcome, forwardRequest } from './forward.ts'
 import { type RequestHead, readRequestHead } from './head.ts'
 import { type HttpMode, judgeRequest } from './judge.ts'
+import { judgeOutgoing } from './outgoing.ts'
 
 /** Returns the endpoint of a CONNECT that was allowed and dialled. Otherwise the connection is over. */
 export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpoint | undefined> {
@@ -33,16 +36,29 @@ export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpo
     const route = await routeTo(session, judgement.endpoint, protocol)
     if (route === undefined) return undefined
     if (judgement.kind === 'connect') {
+      if (!(await isDialled(session, route, protocol, false))) return undefined
       if (!(await session.client.write('HTTP/1.1 200 Connection established\r\n\r\n'))) session.end('client')
       return session.client.closed ? undefined : judgement.endpoint
     }
+    const isSecure = mode.kind === 'fixed' && mode.isSecure
+    const outgoing = judgeOutgoing(session, route, { ...judgement, request, isSecure })
+    if (outgoing.kind === 'refused') {
+      await refuse(session, outgoing.refusal, judgement.endpoint, protocol)
+      return undefined
+    }
+    if (outgoing.kind === 'unrecorded') {
+      session.end('error')
+      return undefined
+    }
+    if (!(await isDialled(session, route, protocol, isSecure))) return undefined
     const outcome = await forwardRequest(
       session.client,
       route,
-      { ...judgement, request, body, firstPiece },
+      { ...judgement, ...outgoing.forwarding, body, firstPiece },
       session.shared.limits,
     )
-    if (!(await settle(session, route, outcome, protocol))) return undefined
+    if (!(await settle(session, route, outcome, protocol, outgoing.forwarding.scan))) return undefined
+    outgoing.done()
   }
 }
 
@@ -52,6 +68,7 @@ async function settle(
   route: Route,
   outcome: ForwardOutcome,
   protocol: ReplyProtocol,
+  scan: AnswerScan | undefined,
 ): Promise<boolean> {
   const { client } = session
   switch (outcome.kind) {
@@ -69,7 +86,9 @@ async function settle(
       const { upstream } = route
       if (upstream === undefined) return false
       session.isTunnel = true
-      route.end(await joinStreams(client, upstream))
+      const joined = joinStreams(client, upstream)
+      if (scan !== undefined) scanTunnel(upstream, scan)
+      route.end(await joined)
       return false
     }
     case 'bad-request':
@@ -93,13 +112,38 @@ async function routeTo(
 ): Promise<Route | undefined> {
   const { route: open, shared } = session
   if (open !== undefined) {
-    if (open.isUsable && open.leadsTo(endpoint) && open.isAllowedBy(shared.network())) return open
-    open.end(open.isUsable ? 'client' : 'upstream')
+    const isUsable = open.isUsable || open.isFresh
+    if (isUsable && open.leadsTo(endpoint) && open.isAllowedBy(shared.network())) return open
+    open.end(isUsable ? 'client' : 'upstream')
     session.route = undefined
   }
   const route = await session.openRoute(endpoint, protocol)
-  if (route === undefined) return undefined
-  return (await session.dial(route, protocol)) === undefined ? undefined : route
+  if (route !== undefined) route.serves = 'requests'
+  return route
+}
+
+/** False when the dial or the TLS handshake failed, and the client has its reply. */
+async function isDialled(
+  session: Session,
+  route: Route,
+  protocol: ReplyProtocol,
+  isSecure: boolean,
+): Promise<boolean> {
+  if (route.upstream === undefined && (await session.dial(route, protocol)) === undefined) return false
+  const failure = isSecure ? await route.secure() : undefined
+  if (failure === undefined) return true
+  session.client.finish(failurePage(failure, protocol === 'http'), session.shared.limits.lingerMs)
+  return false
+}
+
+/** The answer has begun, and no more heads follow. A value is replaced in whatever the server sends. */
+function scanTunnel(upstream: ByteStream, scan: AnswerScan): void {
+  upstream.gate = held => scan.settle(held)
+  const { onEnd } = upstream
+  upstream.onEnd = () => {
+    upstream.openGate()
+    onEnd?.()
+  }
 }
 
 /** Undefined when there is no next request, or it was refused. */

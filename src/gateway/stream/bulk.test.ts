@@ -1,13 +1,10 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { connect as connectTls, createServer as createTls } from 'node:tls'
 import { listenHere } from '../../../test/gateway/listen.ts'
-import { selfSigned } from '../../../test/gateway/self-signed.ts'
 import { address, port } from '../../../test/gateway/world.ts'
 import { connectTcp } from '../dial/tcp-connect.ts'
 import { joinStreams } from '../stream/join-streams.ts'
-import { TlsSocket } from '../tls/tls-socket.ts'
 import { ByteStream } from './byte-stream.ts'
 
 const SIZE = 48 * 1_048_576
@@ -127,50 +124,5 @@ describe('a tunnel with much traffic', () => {
       expect(failure).toMatchObject({ code: 'ECONNRESET' })
       expect((await ended).why).toBe('upstream')
     }
-  })
-})
-
-describe('a tunnel to an upstream proxy over TLS', () => {
-  test('carries all bytes both ways, and only inside TLS', async () => {
-    const { key, cert } = selfSigned()
-    const secure = createTls({ key, cert }, socket => void socket.pipe(socket))
-    open.push(secure)
-    const securePort = await new Promise<number>(resolve =>
-      secure.listen(0, '127.0.0.1', () => resolve(portOf(secure))),
-    )
-    let wire = Buffer.alloc(0)
-    const tap = await listen(socket => {
-      const on = connect({ port: securePort, host: '127.0.0.1' })
-      on.on('error', () => undefined)
-      socket.on('data', chunk => {
-        if (wire.length < 8_000_000) wire = Buffer.concat([wire, Buffer.from(chunk)])
-      })
-      socket.pipe(on).pipe(socket)
-    })
-    const middle = listenHere(socket => {
-      const dialled = connectTls({ port: tap, host: '127.0.0.1', rejectUnauthorized: false })
-      dialled.once(
-        'secureConnect',
-        () => void joinStreams(new ByteStream(socket), new ByteStream(new TlsSocket(dialled))),
-      )
-    })
-    open.push({ close: () => middle.stop() })
-    const client = connect({ port: middle.port, host: '127.0.0.1', allowHalfOpen: true })
-    open.push(client)
-    const sent = Buffer.alloc(4_194_304, 'in the clear? ')
-    const back = createHash('sha256')
-    let got = 0
-    client.write(sent)
-    await new Promise<void>(resolve => {
-      client.on('close', () => resolve())
-      client.on('data', chunk => {
-        back.update(chunk)
-        got += chunk.length
-        if (got >= sent.length) resolve()
-      })
-    })
-    expect({ got, hash: back.digest('hex') }).toEqual({ got: sent.length, hash: digest(sent) })
-    expect(wire.length).toBeGreaterThan(sent.length)
-    expect(wire.includes('in the clear? in the clear?')).toBe(false)
   })
 })

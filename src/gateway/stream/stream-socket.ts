@@ -10,11 +10,23 @@ export interface SocketEvents {
   close(isBroken: boolean): void
 }
 
+/** What is spoken inside TLS. */
+export type TlsProtocol = 'http/1.1' | 'h2'
+
+/** One end of a TLS connection. As a server: what the client has sent, and the certificate. As a client: whom to trust. */
+export type TlsSide = { readonly protocol?: TlsProtocol } & (
+  | { readonly isServer: true; readonly read: Uint8Array; readonly key: string; readonly cert: string }
+  | { readonly isServer: false; readonly serverName: string; readonly ca?: string | undefined }
+)
+
 export interface StreamSocket {
   /** Sets the listener. It first gets the bytes that arrived before. */
   attach(events: SocketEvents): void
   /** Queues all bytes. False when the caller must wait for `drain`. The caller must not change the bytes later. */
   write(bytes: Uint8Array): boolean
+  /** Goes on as TLS, once. Resolves when the handshake is over: undefined, or the error. A client has then checked the server. */
+  startTls(side: TlsSide): Promise<unknown>
+  readonly isSecure: boolean
   /** Half-closes after the queued bytes. The peer may keep sending. */
   end(): void
   /** Leaves incoming bytes in the kernel. */

@@ -1,15 +1,24 @@
 /**
  * A TCP connection on the sockets of Bun. node:net uses the same sockets but costs four times the CPU per connection. It
- * also reads ahead, so a peer that does not read costs memory.
+ * also reads ahead, so a peer that does not read costs memory. The connection can go on as TLS: see decision 80.
  */
 import { socketOption } from '../../base/kernel/socket.ts'
-import type { SocketEvents, StreamSocket } from './stream-socket.ts'
+import type { SocketEvents, StreamSocket, TlsSide } from './stream-socket.ts'
 
 export type NativeSocket = Bun.Socket<TcpSocket> & {
   readonly fd: number
   close(): void
   pause(): void
   resume(): void
+}
+
+/** Options of the upgrade that Bun's types lack. */
+interface Upgrade {
+  readonly isServer?: boolean
+  readonly initialData?: Uint8Array
+  readonly data: TcpSocket
+  readonly tls: object
+  readonly socket: object
 }
 
 export class TcpSocket implements StreamSocket {
@@ -30,6 +39,10 @@ export class TcpSocket implements StreamSocket {
   /** Set while connecting. Called once: with undefined when connected, else with the error. */
   onConnected: ((error: unknown) => void) | undefined
   onClosed: (() => void) | undefined
+  /** From here on `#native` is the TLS side. Bun still reports the encrypted bytes to the plain side's handlers. */
+  #isSecure: boolean = false
+  /** Set during a TLS handshake. Called once. */
+  #onSecured: ((error: unknown) => void) | undefined
 
   attach(events: SocketEvents): void {
     this.#events = events
@@ -52,6 +65,26 @@ export class TcpSocket implements StreamSocket {
     this.#queue.push(sent === 0 ? bytes : bytes.subarray(sent))
     this.#queued += bytes.length - sent
     return false
+  }
+
+  startTls(side: TlsSide): Promise<unknown> {
+    const native = this.#native
+    if (native === undefined || this.#isSecure || this.#queued > 0)
+      return Promise.resolve(new Error('this connection cannot go on as TLS'))
+    this.resume()
+    this.#isSecure = true
+    return new Promise(resolve => {
+      this.#onSecured = resolve
+      const ALPNProtocols = alpn(side.protocol ?? 'http/1.1')
+      const tls = { ...side, rejectUnauthorized: !side.isServer, ALPNProtocols }
+      const upgrade: Upgrade = {
+        ...(side.isServer && { isServer: true, initialData: side.read }),
+        data: this,
+        tls,
+        socket: TcpSocket.secureHandlers,
+      }
+      ;(native as unknown as { upgradeTLS(options: Upgrade): unknown }).upgradeTLS(upgrade)
+    })
   }
 
   end(): void {
@@ -97,8 +130,12 @@ export class TcpSocket implements StreamSocket {
     return this.#early?.reduce((sum, chunk) => sum + chunk.length, 0) ?? 0
   }
 
+  get isSecure(): boolean {
+    return this.#isSecure
+  }
+
   get descriptor(): number | undefined {
-    const fd = this.#isClosing ? undefined : this.#native?.fd
+    const fd = this.#isClosing || this.#isSecure ? undefined : this.#native?.fd
     return fd !== undefined && fd >= 0 ? fd : undefined
   }
 
@@ -148,16 +185,37 @@ export class TcpSocket implements StreamSocket {
       native.data.#native = native
     },
     data({ data: self }: NativeSocket, chunk: Buffer): void {
-      if (self.#events !== undefined) self.#events.data(chunk)
-      else {
-        self.#early ??= []
-        self.#early.push(chunk)
-        self.pause()
-      }
+      if (!self.#isSecure) self.#takeData(chunk)
     },
     drain({ data: self }: NativeSocket): void {
+      if (self.#isSecure) return
       if (self.onConnected === undefined) self.#flush()
       else self.#checkConnected()
+    },
+    end({ data: self }: NativeSocket): void {
+      if (!self.#isSecure) self.#takeEnd()
+    },
+    error(native: NativeSocket): void {
+      if (!native.data.#isSecure) native.terminate()
+    },
+    close({ data: self }: NativeSocket, error?: unknown): void {
+      if (!self.#isSecure) self.#takeClose(error)
+    },
+  }
+
+  /** The same for connections that go on as TLS. */
+  static readonly secureHandlers = {
+    open(native: NativeSocket): void {
+      native.data.#native = native
+    },
+    handshake(native: NativeSocket, isDone: boolean, error: unknown): void {
+      native.data.#takeHandshake(isDone ? undefined : (error ?? new Error('no handshake')))
+    },
+    data({ data: self }: NativeSocket, chunk: Buffer): void {
+      self.#takeData(chunk)
+    },
+    drain({ data: self }: NativeSocket): void {
+      if (self.#onSecured === undefined) self.#flush()
     },
     end({ data: self }: NativeSocket): void {
       self.#takeEnd()
@@ -166,24 +224,44 @@ export class TcpSocket implements StreamSocket {
       native.terminate()
     },
     close({ data: self }: NativeSocket, error?: unknown): void {
-      const { onConnected, onClosed } = self
-      // After our half close, Bun reports that of the peer only as a close.
-      const isOver = error === undefined && self.#isShutDown && !self.#isClosing
-      self.#native = undefined
-      self.#isClosing = true
-      self.#queue = []
-      self.#queued = 0
-      self.onConnected = undefined
-      self.onClosed = undefined
-      // Asynchronous, because `destroy` and `reset` also lead here, in the middle of a caller.
-      queueMicrotask(() => {
-        if (isOver) self.#takeEnd()
-        onClosed?.()
-        onConnected?.(error ?? new Error('closed'))
-        self.#closedBroken = error !== undefined || !self.#hasEnded || !self.#isShutDown
-        self.#events?.close(self.#closedBroken)
-      })
+      self.#takeHandshake(error ?? new Error('closed'))
+      self.#takeClose(error)
     },
+  }
+
+  #takeHandshake(error: unknown): void {
+    const done = this.#onSecured
+    this.#onSecured = undefined
+    done?.(error)
+  }
+
+  #takeData(chunk: Buffer): void {
+    if (this.#events !== undefined) this.#events.data(chunk)
+    else {
+      this.#early ??= []
+      this.#early.push(chunk)
+      this.pause()
+    }
+  }
+
+  #takeClose(error: unknown): void {
+    const { onConnected, onClosed } = this
+    // After our half close, Bun reports that of the peer only as a close.
+    const isOver = error === undefined && this.#isShutDown && !this.#isClosing
+    this.#native = undefined
+    this.#isClosing = true
+    this.#queue = []
+    this.#queued = 0
+    this.onConnected = undefined
+    this.onClosed = undefined
+    // Asynchronous, because `destroy` and `reset` also lead here, in the middle of a caller.
+    queueMicrotask(() => {
+      if (isOver) this.#takeEnd()
+      onClosed?.()
+      onConnected?.(error ?? new Error('closed'))
+      this.#closedBroken = error !== undefined || !this.#hasEnded || !this.#isShutDown
+      this.#events?.close(this.#closedBroken)
+    })
   }
 
   #takeEnd(): void {
@@ -192,6 +270,9 @@ export class TcpSocket implements StreamSocket {
     this.#events?.end()
   }
 }
+
+/** One protocol in wire format, as Bun wants it. */
+const alpn = (protocol: string): Buffer => Buffer.from(`${String.fromCharCode(protocol.length)}${protocol}`)
 
 const IPPROTO_TCP = 6
 const TCP_INFO = 11

@@ -13,11 +13,14 @@ export interface Hello {
   readonly serverName: string | undefined
   /** The length of its records in bytes. */
   readonly length: number
+  /** The protocols that it offers inside TLS (ALPN). */
+  readonly protocols: readonly string[]
 }
 
 export const HANDSHAKE = 22
 export const CLIENT_HELLO = 1
 const SERVER_NAME = 0
+const ALPN = 16
 const HOST_NAME = 0
 const MAX_RECORD = 16_384
 /** Limits the work for a hello that is split into tiny records. */
@@ -63,24 +66,34 @@ function readHello(hello: Fields, length: number): HelloReading {
   const compressions = hello.vector(1)
   if (session === undefined || suites === undefined || compressions === undefined) return MALFORMED
   if (session.left > 32 || suites.left < 2 || suites.left % 2 !== 0 || compressions.left < 1) return MALFORMED
-  if (hello.left === 0) return { kind: 'hello', serverName: undefined, length }
+  if (hello.left === 0) return { kind: 'hello', serverName: undefined, length, protocols: [] }
   const extensions = hello.vector(2)
   if (extensions === undefined || hello.left !== 0) return MALFORMED
 
   const seen = new Set<number>()
   let serverName: string | undefined
+  let protocols: readonly string[] = []
   while (extensions.left > 0) {
     const type = extensions.number(2)
     const body = extensions.vector(2)
     if (type === undefined || body === undefined) return MALFORMED
     if (seen.has(type)) return bad('an extension appears twice in the ClientHello')
     seen.add(type)
+    if (type === ALPN) protocols = readProtocols(body)
     if (type !== SERVER_NAME) continue
     const name = readServerName(body)
     if (typeof name !== 'string') return name
     serverName = name
   }
-  return { kind: 'hello', serverName, length }
+  return { kind: 'hello', serverName, length, protocols }
+}
+
+/** Only opened connections use the list, and then pen's own TLS refuses a malformed one. */
+function readProtocols(body: Fields): string[] {
+  const out: string[] = []
+  const list = body.vector(2)
+  for (let name = list?.vector(1); name !== undefined; name = list?.vector(1)) out.push(name.text())
+  return out
 }
 
 function readServerName(body: Fields): string | HelloReading {

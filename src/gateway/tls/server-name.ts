@@ -3,6 +3,7 @@ import { parseAddress } from '../../policy/network/address.ts'
 import { decideConnection } from '../../policy/network/decide-connection.ts'
 import { parseHost } from '../../policy/network/host.ts'
 import type { NetworkIndex } from '../../policy/network/network.ts'
+import { mustOpen } from '../../policy/network/secret.ts'
 import { printDestination } from '../http/target.ts'
 import { type Refusal, refusalOf } from '../refusal.ts'
 import type { Endpoint } from '../route.ts'
@@ -31,6 +32,9 @@ export function checkServerName(
   if (address.ok && address.value === to.address) return undefined
   if (!host.ok) return { refusal: mismatch(expected, undefined), raw: serverName }
   const verdict = decideConnection(index, { name: host.value }, port)
+  // Rules about the requests of a name must not be avoided through its address.
+  if (verdict.ok && mustOpen(index, verdict))
+    return { refusal: mismatch(expected, host.value), raw: serverName }
   return verdict.ok
     ? undefined
     : { refusal: { ...refusalOf(verdict), reason: 'sni-mismatch' }, raw: serverName }

@@ -3,6 +3,7 @@
  * so a difference without the mark must never widen. `difference.property.test.ts` checks that against the verdicts.
  */
 import { ISOLATION_STRENGTH } from '../fields.ts'
+import { printSecret } from '../network/secret.ts'
 import { NUMBER_KEYS, numberOf, showNumber } from '../numbers.ts'
 import type { Policy } from '../policy.ts'
 import {
@@ -30,6 +31,7 @@ export interface Difference {
 
 export function comparePolicies(before: Policy, after: Policy): Difference[] {
   const ports = ({ ports }: Policy) => ports.map(({ rule }) => showPort(rule))
+  const secrets = ({ network }: Policy) => network.secrets.map(({ rule }) => printSecret(rule))
   return [
     ...compareChoices(before, after),
     ...compareFiles(before, after),
@@ -42,6 +44,7 @@ export function comparePolicies(before: Policy, after: Policy): Difference[] {
     ...compareNames('ssh.agent', before.sshAgent, after.sshAgent),
     ...compareNames('acceptGaps', before.acceptGaps, after.acceptGaps),
     ...compareNames('ports', ports(before), ports(after)),
+    ...compareNames('secrets', secrets(before), secrets(after)),
   ]
 }
 

@@ -13,7 +13,7 @@ import {
 } from './denial.ts'
 import { HOST_SERVICE, type Host, isLoopbackName } from './host.ts'
 import type { AllowRule, DenyRule } from './net-rule.ts'
-import type { NetworkIndex, TargetRules } from './network.ts'
+import type { NetworkIndex, RequestRules, TargetRules } from './network.ts'
 import type { Port } from './port.ts'
 
 /** What a sandbox wants to reach: a name that it looked up, or an address that came from no lookup. */
@@ -33,6 +33,8 @@ export interface Allowed {
   readonly rule: AllowRule
   readonly source: Source
   readonly dial: Dial
+  /** Set when each request must be judged too: see `decide-request.ts`. `whole`: no rule about a request is needed. */
+  readonly requests?: RequestRules & { readonly whole: boolean }
 }
 
 export type ConnectionVerdict = Allowed | Denied
@@ -82,6 +84,7 @@ function decideName(index: NetworkIndex, host: Host, port: Port): ConnectionVerd
   let denied = exact && denial(exact, port)
   let allowed = exact?.allow.get(port)
   let near = exact?.allow.size ? exact : undefined
+  const requests = { allow: requestsAt(exact, 'allow', port), deny: requestsAt(exact, 'deny', port) }
   if (index.suffixes.size > 0) {
     // Check every suffix, even after a match: a denial for a parent domain still wins.
     for (let dot = host.indexOf('.'); dot !== -1 && denied === undefined; dot = host.indexOf('.', dot + 1)) {
@@ -89,14 +92,42 @@ function decideName(index: NetworkIndex, host: Host, port: Port): ConnectionVerd
       if (rules === undefined) continue
       denied = denial(rules, port)
       allowed ??= rules.allow.get(port)
+      requests.allow.push(...requestsAt(rules, 'allow', port))
+      requests.deny.push(...requestsAt(rules, 'deny', port))
       if (rules.allow.size > 0) near ??= rules
     }
   }
   if (denied !== undefined) return denyByRule(denied)
   // No parser makes a rule for a loopback name. If one arrives another way, it opens nothing.
   if (isLoopbackName(host)) return denyLoopback(host, port)
-  if (allowed === undefined) return denyName(host, port, near, index.suffixes.get(host))
-  return allowedBy(allowed, { name: host }, port)
+  return (
+    allowedWith(allowed, requests, { name: host }, port) ??
+    denyName(host, port, near, index.suffixes.get(host))
+  )
+}
+
+/** Allowed as a whole, or for requests. Undefined when nothing allows it. */
+function allowedWith(
+  allowed: Sourced<AllowRule> | undefined,
+  requests: RequestRules,
+  to: Destination,
+  port: Port,
+): Allowed | undefined {
+  const by = allowed ?? requests.allow[0]
+  if (by === undefined) return undefined
+  const whole = allowed !== undefined
+  const verdict = allowedBy(by, to, port)
+  return whole && requests.deny.length === 0 ? verdict : { ...verdict, requests: { ...requests, whole } }
+}
+
+function requestsAt<E extends 'allow' | 'deny'>(
+  rules: TargetRules | undefined,
+  effect: E,
+  port: Port,
+): RequestRules[E][number][] {
+  return rules === undefined || rules.requests[effect].length === 0
+    ? []
+    : rules.requests[effect].filter(({ rule }) => rule.port === 'any' || rule.port === port)
 }
 
 function decideAddress(index: NetworkIndex, address: Address, port: Port): ConnectionVerdict {
@@ -112,9 +143,12 @@ function decideAddress(index: NetworkIndex, address: Address, port: Port): Conne
 function decideHostService({ hostService }: NetworkIndex, port: Port): ConnectionVerdict {
   const denied = denial(hostService, port)
   if (denied !== undefined) return denyByRule(denied)
-  const allowed = hostService.allow.get(port)
-  if (allowed === undefined) return denyHostService(port, hostService)
-  return allowedBy(allowed, { name: HOST_SERVICE as Host }, port)
+  const requests = {
+    allow: requestsAt(hostService, 'allow', port),
+    deny: requestsAt(hostService, 'deny', port),
+  }
+  const to = { name: HOST_SERVICE as Host }
+  return allowedWith(hostService.allow.get(port), requests, to, port) ?? denyHostService(port, hostService)
 }
 
 function denial({ deny: rules }: TargetRules, port: Port): Sourced<DenyRule> | undefined {

@@ -2,7 +2,14 @@ import { type Source, type Sourced, showSource } from '../source.ts'
 import { type Address, isIPv6 } from './address.ts'
 import { type AddressClass, classifyAddress, embeddedIPv4 } from './address-class.ts'
 import { HOST_SERVICE, type Host, isLocalName } from './host.ts'
-import { type AllowRule, type DenyRule, type NetTarget, printEndpoint, printRule } from './net-rule.ts'
+import {
+  type AllowRule,
+  type DenyRule,
+  type NetTarget,
+  printEndpoint,
+  printRule,
+  ruleWord,
+} from './net-rule.ts'
 import type { TargetRules } from './network.ts'
 import type { Port } from './port.ts'
 
@@ -16,6 +23,8 @@ export type DenialReason =
   | 'address-not-allowed'
   | 'literal-not-allowed'
   | 'local-name'
+  | 'request-not-allowed'
+  | 'requests-only'
 
 export interface Denied {
   readonly ok: false
@@ -45,7 +54,9 @@ export function denyByRule(by: Sourced<DenyRule>): Denied {
   const rule = printRule(by.rule)
   const { temporary, layer } = by.source
   const isForgettable = temporary !== undefined || layer === LIVE
-  const fix = isForgettable ? `pen forget ${rule}` : `take "${rule}" out of ${showSource(by.source)}`
+  const fix = isForgettable
+    ? `pen forget ${ruleWord(by.rule)}`
+    : `take "${rule}" out of ${showSource(by.source)}`
   return deny('denied-by-rule', `denied by "${rule}"`, fix, by)
 }
 

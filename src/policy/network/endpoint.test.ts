@@ -98,7 +98,7 @@ describe('a refused entry comes with the entry that was meant', () => {
     ['http', 'HTTPS://User:secret@Allowed.test:8443/a?b#c', 'write "allowed.test:8443"'],
     ['http', 'ssh://git@allowed.test/repo.git', 'write "allowed.test:22"'],
     ['http', 'allowed.test/', 'write "allowed.test:443"'],
-    ['http', 'allowed.test:8443/path', 'write "allowed.test:8443"'],
+    ['http', 'allowed.test:8443/', 'write "allowed.test:8443"'],
     ['http', ' allowed.test', 'write "allowed.test:443"'],
     ['http', 'allowed.test:443 ', 'write "allowed.test:443"'],
     ['http', '*allowed.test', 'write "*.allowed.test"'],

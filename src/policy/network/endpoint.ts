@@ -14,6 +14,7 @@ import {
 } from './net-rule.ts'
 import { everySuffixIsPublic, type IsPublicSuffix, type Parts, parseTarget } from './net-target.ts'
 import { HTTPS_PORT, parsePort } from './port.ts'
+import { parsePattern } from './request-pattern.ts'
 
 export { everySuffixIsPublic, type IsPublicSuffix } from './net-target.ts'
 
@@ -34,15 +35,44 @@ export function parseAllowRule(text: string, isPublicSuffix: IsPublicSuffix): Pa
 
 /** Parses an entry of `network.deny`: any target. Without a port it means all ports. */
 export function parseDenyRule(text: string, isPublicSuffix: IsPublicSuffix): Parsed<DenyRule> {
-  return parseEntry(text, entry => {
-    const parts = parseParts(entry)
-    if (!parts.ok) return parts
-    const target = parseTarget(parts.value, isPublicSuffix)
-    return target.ok ? { ok: true, value: { ...target.value, port: parts.value.port ?? 'any' } } : target
-  })
+  const parsed = parseEntry(text, entry =>
+    withRequest<DenyRule>(entry, endpoint => {
+      const parts = parseParts(endpoint)
+      if (!parts.ok) return parts
+      const target = parseTarget(parts.value, isPublicSuffix)
+      return target.ok ? { ok: true, value: { ...target.value, port: parts.value.port ?? 'any' } } : target
+    }),
+  )
+  // A query has many spellings, so the denial of one would deny nothing.
+  return parsed.ok && (parsed.value.request?.query ?? '') !== ''
+    ? refuse('a denial has no query', 'deny the path')
+    : parsed
 }
 
-function parseGrant(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowRule> {
+const METHODS = /^([A-Za-z-]+(?:,[A-Za-z-]+)*) +(?=\S)/
+
+/** Splits off methods and path. An entry without both is about the whole host. */
+function withRequest<R extends DenyRule>(text: string, parse: (endpoint: string) => Parsed<R>): Parsed<R> {
+  const methods = METHODS.exec(text)
+  const rest = methods === null ? text : text.slice(methods[0].length)
+  const slash = rest.indexOf('/')
+  if ((methods === null && slash === -1) || rest.includes('://')) return parse(text)
+  const pattern = parsePattern(methods?.[1] ?? '', slash === -1 ? '' : rest.slice(slash))
+  const rule = parse(slash === -1 ? rest : rest.slice(0, slash))
+  if (!rule.ok) return rule
+  if (!pattern.ok) return pattern
+  const { value } = rule
+  if (value.kind === 'address')
+    return refuse('only a name can have a rule about requests', `write "${printRule(value)}"`)
+  // The end of a copied address. As a rule it would match one page.
+  if (rest.slice(slash) === '/' && methods === null) return refuse('an entry has no "/" at its end')
+  return { ok: true, value: { ...value, request: pattern.value } }
+}
+
+const parseGrant = (text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowRule> =>
+  withRequest(text, endpoint => parseEndpoint(endpoint, isPublicSuffix))
+
+function parseEndpoint(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowRule> {
   const parts = parseParts(text)
   if (!parts.ok) return parts
   const target = parseTarget(parts.value, isPublicSuffix)
@@ -130,9 +160,10 @@ const SCHEME_PORTS: ReadonlyMap<string | undefined, string> = new Map([
 ])
 
 function plainEntry(text: string): string | undefined {
-  const url = /^(?:([a-z][a-z0-9+.-]*):\/\/(?:[^/?#\\]*@)?)?([^/?#\\@\s]+)(?:\/.*)?$/isu.exec(text.trim())
-  const [, scheme, authority] = url ?? []
-  if (authority === undefined) return undefined
+  const url = /^(?:([a-z][a-z0-9+.-]*):\/\/(?:[^/?#\\]*@)?)?([^/?#\\@\s]+)(\/.*)?$/isu.exec(text.trim())
+  const [, scheme, authority, path = '/'] = url ?? []
+  // Without a scheme, a path makes a rule about requests.
+  if (authority === undefined || (scheme === undefined && path !== '/')) return undefined
   const port = SCHEME_PORTS.get(scheme?.toLowerCase())
   const plain = port === undefined || /:[0-9]+$/.test(authority) ? authority : `${authority}:${port}`
   return plain === text ? undefined : plain

@@ -18,10 +18,33 @@ export interface Group {
   readonly reason: string
   readonly hosts?: readonly GroupHost[]
   readonly follows?: PackageManager
+  /** Only these requests to the sources that it follows, each as methods and a path. */
+  readonly requests?: readonly string[]
 }
+
+/** What installing needs. Publishing is another method. */
+const READ = ['GET,HEAD /**']
 
 const ALL = {
   npm: { version: 1, reason: 'JavaScript packages, from the registries in npmrc', follows: 'npm' },
+  'npm:install': {
+    version: 1,
+    reason: 'install JavaScript packages and audit them; no publish',
+    follows: 'npm',
+    requests: [...READ, 'POST /-/npm/v1/security/**', 'POST /**/-/npm/v1/security/**'],
+  },
+  'pypi:install': {
+    version: 1,
+    reason: 'install Python packages; no upload',
+    follows: 'pip',
+    requests: READ,
+  },
+  'crates:install': {
+    version: 1,
+    reason: 'download Rust crates; no publish',
+    follows: 'cargo',
+    requests: READ,
+  },
   pypi: { version: 1, reason: 'Python packages, from the indexes in pip.conf and uv.toml', follows: 'pip' },
   crates: { version: 1, reason: 'Rust crates, from the registries in cargo’s config.toml', follows: 'cargo' },
   go: { version: 1, reason: 'Go modules, from GOPROXY and GOSUMDB', follows: 'go' },
@@ -34,6 +57,20 @@ const ALL = {
       { rule: 'github.com:443', reason: 'git over HTTPS and release pages' },
       { rule: 'github.com:22', reason: 'git over SSH' },
       { rule: 'api.github.com:443', reason: 'the API, used by gh' },
+      { rule: 'codeload.github.com:443', reason: 'source archives' },
+      { rule: 'raw.githubusercontent.com:443', reason: 'single files' },
+      { rule: 'objects.githubusercontent.com:443', reason: 'files of large-file storage' },
+      { rule: 'release-assets.githubusercontent.com:443', reason: 'files of a release' },
+    ],
+  },
+  'github:read': {
+    version: 1,
+    reason: 'clone, fetch and read the API of GitHub; no push, no GraphQL',
+    hosts: [
+      { rule: 'GET,HEAD github.com:443/**', reason: 'release pages, and the begin of a fetch' },
+      { rule: 'POST github.com:443/*/*/git-upload-pack', reason: 'clone and fetch over HTTPS' },
+      { rule: 'POST github.com:443/*/*/info/lfs/objects/batch', reason: 'where large files are' },
+      { rule: 'GET,HEAD api.github.com:443/**', reason: 'the API, read-only' },
       { rule: 'codeload.github.com:443', reason: 'source archives' },
       { rule: 'raw.githubusercontent.com:443', reason: 'single files' },
       { rule: 'objects.githubusercontent.com:443', reason: 'files of large-file storage' },

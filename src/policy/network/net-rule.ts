@@ -2,6 +2,7 @@ import { type Address, isIPv6 } from './address.ts'
 import { classifyAddress } from './address-class.ts'
 import { HOST_SERVICE, type Host, isUnder } from './host.ts'
 import type { Port } from './port.ts'
+import { coversRequest, intersectRequests, printPattern, type RequestPattern } from './request-pattern.ts'
 
 /** The target of a rule. A name rule never matches `host.pen.internal` or an address, and the reverse. */
 export type NetTarget =
@@ -10,8 +11,11 @@ export type NetTarget =
   | { readonly kind: 'address'; readonly address: Address }
   | { readonly kind: 'host-service' }
 
-/** One endpoint, or all subdomains of a name at one port. */
-type NetRule<P extends Port | 'any' = Port> = NetTarget & { readonly port: P }
+/** One endpoint, or all subdomains of a name at one port. With `request`, only the HTTP requests that match it. */
+type NetRule<P extends Port | 'any' = Port> = NetTarget & {
+  readonly port: P
+  readonly request?: RequestPattern
+}
 
 /** A grant has one port. */
 export type AllowRule = NetRule<Port>
@@ -36,7 +40,14 @@ export const isMetadata = (target: NetTarget): boolean =>
 /** The text that parses to this rule. */
 export function printRule(rule: DenyRule): string {
   const text = printEndpoint(rule, rule.port)
+  if (rule.request !== undefined) return printPattern(rule.request, text)
   return rule.port !== 'any' && isMetadata(rule) ? `${METADATA_WORD}${text}` : text
+}
+
+/** The rule as a word of a shell command. */
+export function ruleWord(rule: DenyRule): string {
+  const text = printRule(rule)
+  return /^[A-Za-z0-9._:-]+$/.test(text) ? text : `'${text}'`
 }
 
 export function printEndpoint(target: NetTarget, port: Port | 'any'): string {
@@ -60,6 +71,13 @@ function printTarget(rule: NetTarget): string {
 /** Whether `outer` matches everything that `inner` matches. */
 export function covers(outer: DenyRule, inner: DenyRule): boolean {
   if (outer.port !== 'any' && outer.port !== inner.port) return false
+  const { request } = outer
+  if (request !== undefined && (inner.request === undefined || !coversRequest(request, inner.request)))
+    return false
+  return coversTarget(outer, inner)
+}
+
+function coversTarget(outer: NetTarget, inner: NetTarget): boolean {
   switch (outer.kind) {
     case 'name':
       return inner.kind === 'name' && inner.host === outer.host
@@ -76,12 +94,21 @@ export function covers(outer: DenyRule, inner: DenyRule): boolean {
 }
 
 /**
- * What two grants both allow: the narrower one, or nothing. Names form a tree and a grant has one port, so grants never
- * overlap partly. Untrusted layers are merged with this function, so they can narrow a grant and never create one.
+ * What two grants both allow: the narrower one, or nothing. Names form a tree and a grant has one port, so their targets
+ * never overlap partly. Untrusted layers are merged with this function, so they can narrow a grant and never create one.
  */
 export function intersect(a: AllowRule, b: AllowRule): AllowRule | undefined {
   if (covers(a, b)) return b
-  return covers(b, a) ? a : undefined
+  if (covers(b, a)) return a
+  if (a.request === undefined && b.request === undefined) return undefined
+  if (a.port !== b.port) return undefined
+  const narrower = coversTarget(a, b) ? b : coversTarget(b, a) ? a : undefined
+  if (narrower === undefined) return undefined
+  const request =
+    a.request === undefined || b.request === undefined
+      ? (a.request ?? b.request)
+      : intersectRequests(a.request, b.request)
+  return request === undefined ? undefined : { ...narrower, request }
 }
 
 /**
@@ -89,14 +116,19 @@ export function intersect(a: AllowRule, b: AllowRule): AllowRule | undefined {
  * one of them hostile, do not multiply. A wildcard is compared with all.
  */
 export function overlapping(list: readonly AllowRule[]): (rule: AllowRule) => readonly AllowRule[] {
-  const texts = new Set(list.map(printRule))
+  const byEndpoint = new Map<string, AllowRule[]>()
+  for (const rule of list) {
+    const endpoint = printEndpoint(rule, rule.port)
+    byEndpoint.set(endpoint, [...(byEndpoint.get(endpoint) ?? []), rule])
+  }
   return rule => {
     if (rule.kind === 'wildcard') return list
-    if (texts.has(printRule(rule))) return [rule]
-    if (rule.kind !== 'name') return []
+    const found = byEndpoint.get(printEndpoint(rule, rule.port)) ?? []
+    if (rule.kind !== 'name') return found
     const { host, port } = rule
+    const all = [...found]
     for (let dot = host.indexOf('.'); dot !== -1; dot = host.indexOf('.', dot + 1))
-      if (texts.has(`*${host.slice(dot)}:${port}`)) return [rule]
-    return []
+      all.push(...(byEndpoint.get(`*${host.slice(dot)}:${port}`) ?? []))
+    return all
   }
 }

@@ -4,6 +4,7 @@ import type { Address } from './address.ts'
 import type { Host } from './host.ts'
 import type { AllowRule, DenyRule, NetTarget } from './net-rule.ts'
 import type { Port } from './port.ts'
+import type { Secret } from './secret.ts'
 
 interface NetworkInput {
   readonly mode: NetworkMode
@@ -16,12 +17,20 @@ interface NetworkInput {
    * the configuration names them. Never filled from a file in a project.
    */
   readonly mirrors?: readonly Host[]
+  readonly secrets?: readonly Sourced<Secret>[]
 }
 
 /** All rules for one target. */
 export interface TargetRules {
   readonly allow: ReadonlyMap<Port, Sourced<AllowRule>>
   readonly deny: ReadonlyMap<Port | 'any', Sourced<DenyRule>>
+  /** Rules about requests, at any port. */
+  readonly requests: RequestRules
+}
+
+export interface RequestRules {
+  readonly allow: readonly Sourced<AllowRule>[]
+  readonly deny: readonly Sourced<DenyRule>[]
 }
 
 /** The compiled rules. A name or address takes one lookup, wildcards one per dot, whatever the number of rules. */
@@ -33,6 +42,7 @@ export interface NetworkIndex {
   readonly addresses: ReadonlyMap<Address, TargetRules>
   readonly hostService: TargetRules
   readonly mirrors: ReadonlySet<Host>
+  readonly secrets: readonly Sourced<Secret>[]
 }
 
 /** When two layers have the same rule, the earlier one is reported as the source. */
@@ -55,20 +65,24 @@ export function compileNetwork(input: NetworkInput): NetworkIndex {
     }
   }
   for (const sourced of input.allow) {
-    const { allow } = rulesFor(sourced.rule)
-    if (!allow.has(sourced.rule.port)) allow.set(sourced.rule.port, sourced)
+    const { allow, requests } = rulesFor(sourced.rule)
+    if (sourced.rule.request !== undefined) requests.allow.push(sourced)
+    else if (!allow.has(sourced.rule.port)) allow.set(sourced.rule.port, sourced)
   }
   for (const sourced of input.deny) {
-    const { deny } = rulesFor(sourced.rule)
-    if (!deny.has(sourced.rule.port)) deny.set(sourced.rule.port, sourced)
+    const { deny, requests } = rulesFor(sourced.rule)
+    if (sourced.rule.request !== undefined) requests.deny.push(sourced)
+    else if (!deny.has(sourced.rule.port)) deny.set(sourced.rule.port, sourced)
   }
-  const { mode, offline } = input
-  return { mode, offline, names, suffixes, addresses, hostService, mirrors: new Set(input.mirrors ?? []) }
+  const { mode, offline, secrets = [] } = input
+  const mirrors = new Set(input.mirrors ?? [])
+  return { mode, offline, names, suffixes, addresses, hostService, mirrors, secrets }
 }
 
 class Gathered implements TargetRules {
   readonly allow = new Map<Port, Sourced<AllowRule>>()
   readonly deny = new Map<Port | 'any', Sourced<DenyRule>>()
+  readonly requests = { allow: [] as Sourced<AllowRule>[], deny: [] as Sourced<DenyRule>[] }
 }
 
 function entry<K>(map: Map<K, Gathered>, key: K): Gathered {

@@ -11,6 +11,7 @@ import type { Project } from './project.ts'
 import { forEachKind } from './world.ts'
 
 const CANARY = 'canary-of-the-host'
+const KEY = 'zqxj-0123456789-kwvb-0123456789'
 
 const FAKE = `#!/bin/sh
 for place in $PLACES; do
@@ -18,7 +19,8 @@ for place in $PLACES; do
   echo "signed in" > $place/sign-in
 done
 for file in $READS; do grep -q "You are in a sandbox" $file && echo "printed by $file"; done
-[ "$(printenv "$KEY_NAME")" = "$KEY_VALUE" ] && echo "has its key"
+echo "has $(printenv "$KEY_NAME")"
+[ -z "$API" ] || curl -sS -o /dev/null -H "$FIELD: $(printenv "$KEY_NAME")" $API || echo "no API"
 echo "other secret: \${AWS_SECRET_ACCESS_KEY-none}"
 cat $HOST_HOME/.credentials 2>/dev/null
 for url in $HOSTS https://evil.test/; do curl -sSk -o /dev/null -w "$url %{http_code}\\n" $url 2>/dev/null; done
@@ -54,13 +56,14 @@ function needs(project: Project, name: PresetName, bin: string) {
     HOSTS: rules.map(rule => `https://${rule.replace(/:443$/, '/')}`).join(' '),
     HOST_HOME: project.home,
     KEY_NAME: key,
-    KEY_VALUE: `${CANARY}-key`,
+    API: provider === undefined ? '' : `https://${provider.api.replace(/:443$/, '/')}`,
+    FIELD: provider?.places[0]?.replace('header:', '') ?? '',
   }
   const words = Object.entries(set).flatMap(([variable, value]) => ['--env', `${variable}=${value}`])
   return {
     flags: ['--read', bin, ...words],
-    env: { [key]: `${CANARY}-key`, AWS_SECRET_ACCESS_KEY: CANARY },
-    printed: { key, reads: set.READS.split(' '), urls: set.HOSTS.split(' '), hosts: rules },
+    env: { [key]: KEY, AWS_SECRET_ACCESS_KEY: CANARY },
+    printed: { key, field: set.FIELD, reads: set.READS.split(' '), urls: set.HOSTS.split(' '), hosts: rules },
   }
 }
 
@@ -86,18 +89,24 @@ for (const name of Object.keys(PRESETS) as PresetName[])
       expect(lines.filter(line => line.startsWith('printed'))).toEqual(
         first.reads.map(file => `printed by ${file}`),
       )
-      expect(lines).toContain('has its key')
+      const [, placeholder = ''] = /^has (.*)$/m.exec(first.stdout) ?? []
+      expect(placeholder).toMatch(/^[a-z]{4}-[0-9]{10}-[a-z]{4}-[0-9]{10}$/)
+      expect(first.stdout).not.toContain(KEY)
+      expect(lines).not.toContain('no API')
+      expect(heard.requests).toContain(`field ${first.field} ${KEY}`)
       expect(lines).toContain('other secret: none')
       expect(lines).toContain(`asked: ${[...PRESETS[name].command.slice(1), '--model', 'x'].join(' ')}`)
       expect(lines.filter(line => line.startsWith('https:'))).toEqual([
         ...first.urls.map(url => `${url} 200`),
-        'https://evil.test/ 000',
+        'https://evil.test/ 403',
       ])
-      const reached = heard.requests.map(line => line.split(' ')[4] ?? '')
+      const reached = heard.requests
+        .filter(line => line.startsWith('request'))
+        .map(line => line.split(' ')[4] ?? '')
       expect(new Set(reached)).toEqual(new Set(first.hosts.map(rule => rule.replace(/:443$/, ''))))
       expect(heard.names).not.toContain('evil.test')
       expect(first.stdout).not.toContain(CANARY)
-      expect(first.stderr).toContain(`passes on ${first.key}`)
+      expect(first.stderr).toContain(`uses ${first.key} without seeing it`)
 
       const second = start(project, name, bin)
       expect(second.stdout.split('\n').filter(line => line.startsWith('kept'))).toEqual(
@@ -113,6 +122,10 @@ for (const name of Object.keys(PRESETS) as PresetName[])
         JSON.stringify(project.audit()),
       ].join()
       expect(printed).not.toContain(CANARY)
+      expect(printed).not.toContain(KEY)
+      const exposed = start(project, name, bin, '--expose-key', first.key)
+      expect(exposed.stdout).toContain(`has ${KEY}`)
+      expect(exposed.stderr).toContain(`sees ${first.key} itself`)
     },
   )
 
@@ -149,7 +162,7 @@ forEachKind('P6 a preset opens nothing that the user removed', async (world, pro
   expect(offline.stderr).toContain('opens no host: offline')
   project.writeLive('config.json', '{"version":1,"network":{"deny":["api.anthropic.com"]}}')
   const denied = start(project, 'claude-code', bin)
-  expect(denied.stdout).toContain('https://api.anthropic.com/ 000')
+  expect(denied.stdout).toContain('https://api.anthropic.com/ 403')
   expect(heard.requests.filter(line => line.includes('api.anthropic.com'))).toEqual([])
   expect(denied.stdout).toContain('https://console.anthropic.com/ 200')
 })
@@ -179,11 +192,13 @@ forEachKind(
       expect(lines.filter(line => line.startsWith('printed'))).toEqual(
         printed.reads.map(file => `printed by ${file}`),
       )
-      for (const line of ['kept nothing', 'has its key', 'other secret: none', `asked: ${words} --model x`])
+      for (const line of ['kept nothing', 'other secret: none', `asked: ${words} --model x`])
         expect(lines).toContain(line)
+      expect(first.stdout).toMatch(/^has [a-z]{4}-[0-9]{10}-/m)
+      expect(first.stdout).not.toContain(KEY)
       expect(lines.filter(line => line.startsWith('https:'))).toEqual([
         ...printed.urls.map(url => `${url} 200`),
-        'https://evil.test/ 000',
+        'https://evil.test/ 403',
       ])
       expect(second.stdout).toContain('kept signed in')
       expect(heard.names).not.toContain('evil.test')

@@ -20,6 +20,13 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
   const { socket, method, url = '/', headers } = request
   const here = `${plain(socket.localAddress)} ${socket.localPort}`
   write(`${role}.log`, `request ${here} ${method} ${headers.host ?? '-'} ${url}`)
+  for (const name of ['x-api-key', 'authorization', 'x-goog-api-key'])
+    if (headers[name] !== undefined) write(`${role}.log`, `field ${name} ${headers[name]}`)
+  if (url.startsWith('/echo')) {
+    response.setHeader('x-echo', String(headers['x-api-key'] ?? ''))
+    response.end(`${JSON.stringify(headers)}\n`)
+    return
+  }
   if (url === '/redirect') {
     response.writeHead(302, { location: String(headers['x-where'] ?? 'http://evil.test/') }).end()
     return
@@ -32,6 +39,10 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
   }
   if (url.startsWith('/git/')) {
     serveGit(request, response, join(dir, 'www'))
+    return
+  }
+  if (url.startsWith('/files/private/') && headers.authorization === undefined) {
+    response.writeHead(401, { 'www-authenticate': 'Basic realm="test"' }).end()
     return
   }
   if (url.startsWith('/files/')) {

@@ -1,6 +1,8 @@
 import { printable } from '../../../base/printable.ts'
+import { loadPolicy } from '../../../config/load.ts'
+import type { Project } from '../../../config/project.ts'
 import { requestOrder } from '../../../control/client.ts'
-import { printRule } from '../../../policy/network/net-rule.ts'
+import { type AllowRule, covers, printRule, ruleWord } from '../../../policy/network/net-rule.ts'
 import { lifeFlags, parseRules, writeRules } from '../../frame/network-rules.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -19,6 +21,7 @@ export const verb = defineVerb({
   examples: {
     'pen allow registry.example.com:443': 'allow one host and port, permanently',
     'pen allow 203.0.113.7:5432 host.pen.internal:8080': 'allow an address, and a service of this machine',
+    "pen allow 'GET,HEAD api.example.com/repos/acme/**'": 'allow only these requests; pen opens TLS for it',
     'pen allow cdn.example.com:443 --session': 'until the running sandbox stops',
     'pen allow cdn.example.com:443 --for 1h': 'for one hour; then open connections close',
   },
@@ -31,9 +34,21 @@ export const verb = defineVerb({
       { allowed, project: workspace, ...(life !== undefined && { life }) },
       `allowed for ${printable(workspace)}: ${allowed.join(', ')}${life === undefined ? '' : `, ${life}`}`,
     )
+    for (const rule of rules.filter(({ request }) => request !== undefined)) {
+      const whole = (await wholeRules(project)).find(other => covers(other, rule))
+      if (whole !== undefined)
+        terminal.note(
+          `pen: note: ${printRule(whole)} allows every request already, and rules add up; fix: pen forget ${ruleWord(whole)}, or pen deny METHOD HOST/PATH`,
+        )
+    }
     if ((await requestOrder(project.stateDir))?.offline === true)
       terminal.note(
         'pen: note: the running sandbox has no network: it was started with --offline; fix: pen stop',
       )
   },
 })
+
+async function wholeRules(project: Project): Promise<AllowRule[]> {
+  const { policy } = await loadPolicy(project, { flags: {}, offline: false, allowUserExpansion: false })
+  return policy.network.allow.map(({ rule }) => rule).filter(({ request }) => request === undefined)
+}

@@ -21,7 +21,7 @@ export const verb = defineVerb({
   async run({ positionals: { name }, answer }) {
     if (name === undefined) {
       const groups = Object.entries(GROUPS).map(([id, group]) => ({ name: id, ...summary(group) }))
-      const lines = groups.map(row => `${row.name.padEnd(11)} v${row.version}  ${row.reason}`)
+      const lines = groups.map(row => `${row.name.padEnd(14)} v${row.version}  ${row.reason}`)
       answer({ version: 1, groups }, lines)
       return
     }

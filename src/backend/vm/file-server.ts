@@ -1,0 +1,134 @@
+/**
+ * virtiofsd, which serves the guest's files. It runs in an ordinary process sandbox and exports the root of that
+ * sandbox. So the same mounts hide and protect the same places, and a guest that takes over virtiofsd is where a
+ * command of a process sandbox is, without its network.
+ */
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { AF, listenAtPath, SOCK, unixName } from '../../base/kernel/socket.ts'
+import { systemCall } from '../../base/kernel/system-call.ts'
+import type { Plan, Step } from '../../plan/plan.ts'
+import type { GuestPath, HostPath } from '../../policy/files/path.ts'
+import { PEN_INSIDE } from '../../protocol/guest-paths.ts'
+import type { Running, StartOptions } from '../backend.ts'
+import { start } from '../process/process.ts'
+import { BUSYBOX, type GuestFiles } from './guest-files.ts'
+import { GUEST_NETWORK } from './initramfs.ts'
+
+/** Where a box shows the files of the virtual machine. */
+export const FILES_AT = '/run/pen.vm'
+
+/** virtiofsd holds a descriptor for every file that the guest has cached. */
+const MOST_FILES = 1_048_576
+
+export interface FileServer {
+  readonly running: Running
+  /** QEMU's ends of the connections, for the tree and for the project. The caller closes them. */
+  readonly sockets: readonly [tree: number, project: number]
+}
+
+export async function startFileServer(
+  files: GuestFiles,
+  plan: Plan,
+  { placement, ...options }: StartOptions,
+): Promise<FileServer> {
+  const tree = connectedPair(options.sandbox.stateDir)
+  const project = connectedPair(options.sandbox.stateDir)
+  const nothing = openSync('/dev/null', 'r+')
+  try {
+    const running = await start(servedPlan(files, plan), {
+      ...options,
+      execDaemon: false,
+      // Not the user's: a guest may make virtiofsd print.
+      stdio: [nothing, nothing, nothing],
+      placement: { ...placement, wrap: [], env: {}, within: spawn => spawn(), hasDoor: false },
+      program: { fds: [tree.listener, project.listener], argv: first => bothServers(files, plan, first) },
+    })
+    return { running, sockets: [tree.connection, project.connection] }
+  } catch (error) {
+    for (const { connection } of [tree, project]) closeSync(connection)
+    throw error
+  } finally {
+    for (const fd of [tree.listener, project.listener, nothing]) closeSync(fd)
+  }
+}
+
+/** The name servers of the other backends are on the sandbox's own loopback, which a guest does not share. */
+function servedPlan(files: GuestFiles, plan: Plan): Plan {
+  const steps = plan.steps.map(
+    (step): Step =>
+      step.op === 'file' && step.at === '/etc/resolv.conf'
+        ? { ...step, text: step.text.replace('127.0.0.1', GUEST_NETWORK.gateway) }
+        : step,
+  )
+  return {
+    ...plan,
+    steps: [
+      ...steps.slice(0, -1),
+      shown(files.dir, FILES_AT),
+      shown(process.execPath, PEN_INSIDE),
+      ...steps.slice(-1),
+    ],
+    cwd: '/' as GuestPath,
+    env: [],
+    limits: { ...plan.limits, files: MOST_FILES },
+  }
+}
+
+/** `why` is the system's: the files are shown as root's. */
+export const shown = (from: string, at: string): Step => ({
+  op: 'bind',
+  from: from as HostPath,
+  at: at as GuestPath,
+  mode: 'ro',
+  why: 'system',
+})
+
+/**
+ * One server caches everything: programs and scratch, which only the guest changes. The other serves the project, where
+ * the host's changes must be seen. When one ends, it takes the other along, and so the sandbox.
+ */
+function bothServers(files: GuestFiles, { user, workspace }: Plan, firstFd: number): string[] {
+  const tree = serverWords(files, user, firstFd, 'always')
+  const project = serverWords(files, user, firstFd + 1, 'auto')
+  const script = `(${tree} --shared-dir /; kill -9 -1) & ${project} --shared-dir "$1"; kill -9 -1`
+  return [`${FILES_AT}/${BUSYBOX}`, 'sh', '-c', script, 'sh', workspace]
+}
+
+/**
+ * Words without a character that a shell reads. Every user of the guest writes as the sandbox's one user. Files of
+ * other users, who have no id inside, are shown as root's.
+ */
+function serverWords(
+  { server }: GuestFiles,
+  { uid, gid }: Plan['user'],
+  fd: number,
+  cache: 'always' | 'auto',
+): string {
+  const program = server.map(word => (/^[-/]/.test(word) ? word : `${FILES_AT}/${word}`))
+  const owner = (id: number): string[] => [`squash-guest:0:${id}:4294967295`, 'host:65534:0:1']
+  return [
+    ...program,
+    ...['--fd', String(fd), '--sandbox', 'none', '--cache', cache],
+    ...['--inode-file-handles=never', '--log-level', 'error'],
+    ...owner(uid).flatMap(rule => ['--translate-uid', rule]),
+    ...owner(gid).flatMap(rule => ['--translate-gid', rule]),
+  ].join(' ')
+}
+
+/** A listener for virtiofsd with one connection in its queue, which is QEMU's. No other process can connect. */
+function connectedPair(stateDir: string): { readonly listener: number; readonly connection: number } {
+  const dir = mkdtempSync(`${stateDir}/.vm-`)
+  // A socket's path is limited to 107 bytes. The path through the open directory is short.
+  const opened = openSync(dir, 'r')
+  const path = `/proc/self/fd/${opened}/files`
+  try {
+    const listener = listenAtPath(path, 1)
+    const connection = systemCall('socket', AF.unix, SOCK.stream | SOCK.cloexec, 0)
+    const name = unixName(path)
+    systemCall('connect', connection, name, name.length)
+    return { listener, connection }
+  } finally {
+    closeSync(opened)
+    rmSync(dir, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * QEMU in a process sandbox of its own: the system's programs, read-only, the files of the virtual machine, and the
+ * sockets that it gets by descriptor. It sees nothing of the project. The network is the door's namespace, in which
+ * every address is the gateway.
+ */
+import { closeSync, openSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import type { Bytes } from '../../base/quantity.ts'
+import { UndoStack } from '../../base/undo.ts'
+import { CORES } from '../../limits/bounds.ts'
+import type { Plan, Step } from '../../plan/plan.ts'
+import type { GuestPath } from '../../policy/files/path.ts'
+import type { Running, StartOptions } from '../backend.ts'
+import { bwrapFds } from '../process/guard.ts'
+import { start } from '../process/process.ts'
+import { FILES_AT, shown } from './file-server.ts'
+import { GuestConsole } from './guest-console.ts'
+import type { GuestFiles } from './guest-files.ts'
+import { type Accelerator, type MachineSockets, MIN_MEMORY, qemuArguments } from './qemu-arguments.ts'
+
+export const KVM = '/dev/kvm'
+const MIB = 2 ** 20
+/** QEMU's own memory, and that of virtiofsd. They count towards the same limit as the guest. */
+const OVERHEAD = 384 * MIB
+const SCRATCH = (16 * MIB) as Bytes
+
+export interface MachineOptions {
+  readonly qemu: string
+  readonly files: GuestFiles
+  readonly plan: Plan
+  readonly options: Pick<StartOptions, 'sandbox' | 'cacheDir' | 'placement'>
+  readonly accelerator: Accelerator
+  /** Undefined for a trial, which only boots. The caller closes them. */
+  readonly sockets: MachineSockets | undefined
+}
+
+export interface StartedMachine {
+  readonly running: Running
+  readonly console: GuestConsole
+}
+
+export async function startMachine(machine: MachineOptions): Promise<StartedMachine> {
+  const { files, plan, options, accelerator, sockets } = machine
+  const undo = new UndoStack()
+  const console = new GuestConsole()
+  undo.push('the console', () => console.closeWriter())
+  const input = openSync('/dev/null', 'r')
+  undo.push('an input', () => closeSync(input))
+  const kvm = accelerator === 'kvm' ? openSync(KVM, 'r+') : undefined
+  if (kvm !== undefined) undo.push(KVM, () => closeSync(kvm))
+  const fds = [
+    ...(kvm === undefined ? [] : [kvm]),
+    ...(sockets === undefined ? [] : [sockets.tree, sockets.project, sockets.orders]),
+  ]
+  const firstFd = bwrapFds(options.placement.joinFds.length).firstExtra
+  try {
+    const running = await start(boxPlan(plan, files, kvm === undefined ? undefined : firstFd), {
+      sandbox: { ...options.sandbox, run: `${options.sandbox.run}-vm` },
+      cacheDir: options.cacheDir,
+      stdio: [input, console.writer, console.writer],
+      execDaemon: false,
+      placement: options.placement,
+      program: {
+        fds,
+        argv: first =>
+          qemuArguments(
+            {
+              qemu: machine.qemu,
+              accelerator,
+              kernel: `${FILES_AT}/${files.kernel}`,
+              initramfs: `${FILES_AT}/${files.initramfs}`,
+              sockets: sockets && socketsAt(first + (kvm === undefined ? 0 : 1)),
+              cpus: Math.min(CORES, Math.max(1, Math.ceil(plan.limits.cpus))),
+            },
+            { ...plan, limits: { ...plan.limits, memory: guestMemory(plan.limits) } },
+          ),
+      },
+    })
+    return { running, console }
+  } finally {
+    await undo.unwind()
+  }
+}
+
+const socketsAt = (first: number): MachineSockets => ({ tree: first, project: first + 1, orders: first + 2 })
+
+/** What the guest gets of the memory limit. */
+export function guestMemory({ memory }: Plan['limits']): Bytes {
+  if (memory >= OVERHEAD + MIN_MEMORY) return (memory - OVERHEAD) as Bytes
+  throw new PenError('LIMIT', {
+    what: `limits.memory is ${memory / MIB} MiB, and a virtual machine needs ${(OVERHEAD + MIN_MEMORY) / MIB} MiB`,
+    hint: `raise it: --limit memory=${(OVERHEAD + MIN_MEMORY) / MIB}MiB; or use another isolation`,
+  })
+}
+
+/** QEMU opens KVM by its path. The link leads to the descriptor that pen opened. */
+function boxPlan(plan: Plan, files: GuestFiles, kvmFd: number | undefined): Plan {
+  const system = plan.steps.filter(
+    step =>
+      (step.op === 'bind' && step.why === 'system') ||
+      // `/bin` and `/lib64`, which lead into `/usr`.
+      (step.op === 'link' && step.at.lastIndexOf('/') === 0) ||
+      step.op === 'devices' ||
+      step.op === 'processes',
+  )
+  const scratch = (at: string): Step => ({ op: 'tmpfs', at: at as GuestPath, size: SCRATCH, mode: 0o755 })
+  const link: Step[] =
+    kvmFd === undefined ? [] : [{ op: 'link', at: KVM as GuestPath, to: `/proc/self/fd/${kvmFd}` }]
+  return {
+    ...plan,
+    steps: [
+      scratch('/run'),
+      ...system,
+      ...link,
+      scratch('/tmp'),
+      shown(files.dir, FILES_AT),
+      { op: 'seal', at: '/' as GuestPath },
+    ],
+    argv: [],
+    cwd: '/' as GuestPath,
+    env: [],
+  }
+}

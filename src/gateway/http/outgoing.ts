@@ -1,0 +1,125 @@
+/**
+ * The last judgement of a request before it is sent: the rules about requests, then the record, then the secrets. What
+ * was judged is what is sent: the path goes out in the form that the rules saw.
+ */
+import type { Allowed } from '../../policy/network/decide-connection.ts'
+import { decideRequest } from '../../policy/network/decide-request.ts'
+import { printRule } from '../../policy/network/net-rule.ts'
+import { readRequestPath } from '../../policy/network/request-path.ts'
+import type { RequestLine } from '../../policy/network/request-pattern.ts'
+import { showSource } from '../../policy/source.ts'
+import { badRequest, type Refusal, refusalOf } from '../refusal.ts'
+import { auditTarget, type Route } from '../route.ts'
+import type { Replaced } from '../secrets/vault.ts'
+import type { Session } from '../session.ts'
+import type { Forwarding } from './forward.ts'
+import type { RequestHead } from './head.ts'
+
+interface Incoming {
+  readonly request: RequestHead
+  readonly path: string
+  readonly isSecure: boolean
+}
+
+type Outgoing =
+  | {
+      readonly kind: 'forward'
+      readonly forwarding: Pick<Forwarding, 'request' | 'path' | 'scan' | 'onAnswer'>
+      /** The answer is complete. */
+      readonly done: () => void
+    }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  /** The audit could not be written. */
+  | { readonly kind: 'unrecorded' }
+
+export function judgeOutgoing(session: Session, route: Route, incoming: Incoming): Outgoing {
+  const { shared } = session
+  const { request, path, isSecure } = incoming
+  const verdict = route.verdict()
+  if (!verdict.ok) return { kind: 'refused', refusal: refusalOf(verdict) }
+  // Most requests: no rule is about requests, and no secret exists.
+  if (verdict.requests === undefined && !isSecure && shared.vault === undefined)
+    return { kind: 'forward', forwarding: { request, path }, done: () => undefined }
+
+  const read = readRequestPath(path)
+  if (!read.ok && verdict.requests !== undefined) return refused(badRequest(read.why), request.method, '')
+  const line: RequestLine = read.ok
+    ? { method: request.method, ...read.value }
+    : { method: request.method, exact: path, loose: path, query: '' }
+  const judged = judgeByRules(verdict, request, line)
+  if (!judged.ok) return refused(judged.refusal, line.method, line.exact)
+
+  const { index } = shared.network()
+  const sent = { dial: verdict.dial, isSecure, line, fields: request.fields }
+  const replaced: Replaced | Refusal = shared.vault?.replace(index, sent) ?? {
+    fields: request.fields,
+    query: line.query,
+    used: [],
+  }
+  if ('reason' in replaced) return refused(replaced, line.method, line.exact)
+
+  const about = { connection: route.number, ...auditTarget(route.endpoint) }
+  const isJudged = isSecure || verdict.requests !== undefined || replaced.used.length > 0
+  if (isJudged) {
+    const { rule, source } = judged
+    const isRecorded = shared.record({
+      kind: 'request-allowed',
+      ...about,
+      method: line.method,
+      path: shownPath(line.exact),
+      rule: printRule(rule),
+      from: showSource(source),
+      secrets: replaced.used.length === 0 ? undefined : replaced.used,
+    })
+    if (!isRecorded) return { kind: 'unrecorded' }
+  }
+  route.requests.add(line)
+  const since = performance.now()
+  const onAnswer = (status: number): void => {
+    shared.record({ kind: 'request-answered', ...about, status, ms: Math.round(performance.now() - since) })
+  }
+  return {
+    kind: 'forward',
+    done: () => void route.requests.delete(line),
+    forwarding: {
+      request: { ...request, fields: replaced.fields },
+      path: pathToSend(path, line, replaced, verdict.requests !== undefined),
+      scan: replaced.scan,
+      ...(isJudged && { onAnswer }),
+    },
+  }
+}
+
+/** Only rules about requests need one form of the path. Otherwise it is sent as written. */
+function pathToSend(path: string, line: RequestLine, { query, used }: Replaced, isJudged: boolean): string {
+  if (isJudged) return line.exact + query
+  return used.length === 0 || query === line.query ? path : path.slice(0, path.indexOf('?')) + query
+}
+
+/** Servers read another method from these fields. */
+const OVERRIDES = ['x-http-method-override', 'x-http-method', 'x-method-override']
+
+function judgeByRules(
+  verdict: Allowed,
+  request: RequestHead,
+  line: RequestLine,
+):
+  | ({ readonly ok: true } & Pick<Allowed, 'rule' | 'source'>)
+  | { readonly ok: false; readonly refusal: Refusal } {
+  if (verdict.requests === undefined) return verdict
+  const override = request.fields.find(
+    ({ key, value }) => OVERRIDES.includes(key) && value.toUpperCase() !== line.method,
+  )
+  if (override !== undefined)
+    return { ok: false, refusal: badRequest(`the field ${override.key} names another method`) }
+  const judged = decideRequest(verdict, line)
+  return judged.ok ? judged : { ok: false, refusal: refusalOf(judged) }
+}
+
+const refused = (refusal: Refusal, method: string, path: string): Outgoing => ({
+  kind: 'refused',
+  refusal: { ...refusal, request: { method, path: shownPath(path) } },
+})
+
+/** Records are bounded, and a path is hostile. */
+const shownPath = (path: string): string => (path.length > 512 ? `${path.slice(0, 512)}…` : path)

@@ -1,0 +1,225 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import {
+  type ClientHttp2Session,
+  connect,
+  createSecureServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import { connect as connectTls } from 'node:tls'
+import { newAuthority } from '../../../test/gateway/authorities.ts'
+import { eventually } from '../../../test/gateway/client.ts'
+import { host, World, type WorldOptions } from '../../../test/gateway/world.ts'
+import { Vault } from '../secrets/vault.ts'
+
+const authority = newAuthority('inside')
+const outside = newAuthority('outside')
+const REAL = 'tok_REALREALREALREAL0001'
+const FAKE = 'tok_fakefakefakefake9999'
+const open: (() => void)[] = []
+let world: World
+/** Bytes that the server could write. */
+let flooded = 0
+afterEach(async () => {
+  for (const close of open.splice(0)) close()
+  await world.close()
+})
+
+interface Asked {
+  readonly headers: IncomingHttpHeaders
+  body: string
+}
+
+/** A server that speaks HTTP/2 only: it repeats the request's token and body, with trailers as gRPC has them. */
+async function start(options: WorldOptions = {}): Promise<Asked[]> {
+  const vault = new Vault([{ name: 'TOKEN', value: REAL, placeholder: FAKE }])
+  const secrets = [{ name: 'TOKEN', to: ['allowed.test:443'] }]
+  const allow = ['POST allowed.test/pkg.Service/*']
+  world = await World.start({ allow, authority, outside, vault, secrets, ...options })
+  const asked: Asked[] = []
+  const { key, cert } = outside.leafFor(host('allowed.test'))
+  const server = createSecureServer({ key, cert })
+  server.on('stream', (stream: ServerHttp2Stream, headers) => {
+    const one = { headers, body: '' }
+    asked.push(one)
+    stream.on('error', () => undefined)
+    stream.respond({ ':status': 200, 'x-echo': headers['authorization'] ?? '' }, { waitForTrailers: true })
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0', 'x-token': REAL }))
+    if (headers[':path'] === '/pkg.Service/Ignore') return
+    if (headers[':path'] === '/pkg.Service/Flood') {
+      const more = (): void => {
+        do flooded += 65_536
+        while (flooded < 300_000_000 && stream.write(Buffer.alloc(65_536)))
+      }
+      stream.on('drain', more)
+      more()
+      return
+    }
+    stream.on('data', (chunk: Buffer) => {
+      one.body += chunk.toString()
+      stream.write(chunk)
+    })
+    stream.on('end', () => stream.end(`token ${REAL}`))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  open.push(() => server.close())
+  const at = server.address()
+  // The world dials the recorder's port.
+  world.up.close()
+  Object.defineProperty(world.up, 'port', { value: typeof at === 'object' && at !== null ? at.port : 0 })
+  return asked
+}
+
+async function dial(): Promise<ClientHttp2Session> {
+  const { socket } = await world.byName('allowed.test', 443)
+  socket.removeAllListeners('data')
+  const secure = connectTls({
+    socket,
+    servername: 'allowed.test',
+    ca: authority.certificate,
+    ALPNProtocols: ['h2'],
+  })
+  await new Promise<void>((resolve, reject) => {
+    secure.once('secureConnect', () => resolve())
+    secure.once('error', reject)
+  })
+  const session = connect('https://allowed.test', { createConnection: () => secure })
+  session.on('error', () => undefined)
+  open.push(() => session.destroy())
+  return session
+}
+
+interface Answer {
+  status: number
+  headers: IncomingHttpHeaders
+  body: string
+  trailers: IncomingHttpHeaders
+}
+
+function call(
+  session: ClientHttp2Session,
+  headers: Record<string, string>,
+  body = 'hello ',
+): Promise<Answer> {
+  const stream = session.request({ ':method': 'POST', te: 'trailers', ...headers })
+  const answer: Answer = { status: 0, headers: {}, body: '', trailers: {} }
+  stream.on('response', found => {
+    answer.status = found[':status'] ?? 0
+    answer.headers = found
+  })
+  stream.on('trailers', found => {
+    answer.trailers = found
+  })
+  stream.on('data', (chunk: Buffer) => {
+    answer.body += chunk.toString()
+  })
+  stream.on('error', () => undefined)
+  stream.end(body)
+  return new Promise(resolve => stream.on('close', () => resolve(answer)))
+}
+
+describe('a program that speaks HTTP/2 only', () => {
+  test('reaches a server with its secret, and gets the answer and trailers without it', async () => {
+    const asked = await start()
+    const session = await dial()
+    const answer = await call(session, { ':path': '/pkg.Service/Get', authorization: `Bearer ${FAKE}` })
+    expect(asked).toHaveLength(1)
+    expect(asked[0]?.headers['authorization']).toBe(`Bearer ${REAL}`)
+    expect(asked[0]?.headers['te']).toBe('trailers')
+    expect(asked[0]?.body).toBe('hello ')
+    expect(answer).toMatchObject({
+      status: 200,
+      headers: { 'x-echo': `Bearer ${FAKE}` },
+      body: `hello token ${FAKE}`,
+      trailers: { 'grpc-status': '0', 'x-token': FAKE },
+    })
+    expect(world.audit).toMatchObject([
+      { kind: 'connection-allowed' },
+      { kind: 'request-allowed', method: 'POST', path: '/pkg.Service/Get', secrets: ['TOKEN'] },
+      { kind: 'request-answered', status: 200 },
+    ])
+  })
+
+  test('gets a verdict for each stream, and a refusal does not end the others', async () => {
+    const asked = await start()
+    const session = await dial()
+    const refused = await call(session, { ':path': '/other.Service/Delete' })
+    expect(refused.status).toBe(403)
+    expect(refused.headers['x-pen-denied']).toBe('request-not-allowed')
+    expect(refused.body).toContain("pen allow 'POST allowed.test:443/other.Service/Delete'")
+    expect((await call(session, { ':path': '/pkg.Service/Get' })).status).toBe(200)
+    const all = await Promise.all(
+      Array.from({ length: 50 }, (_, i) =>
+        call(session, { ':path': `/pkg.Service/M${i}` }, 'x'.repeat(20_000)),
+      ),
+    )
+    expect(all.every(({ status, body }) => status === 200 && body.length > 20_000)).toBe(true)
+    expect(asked).toHaveLength(51)
+  })
+
+  for (const [what, headers] of Object.entries({
+    'another authority': { ':authority': 'evil.test', ':path': '/pkg.Service/Get' },
+    'a Host beside the authority': {
+      host: 'evil.test',
+      ':authority': 'allowed.test',
+      ':path': '/pkg.Service/Get',
+    },
+    'a dot segment': { ':path': '/pkg.Service/%2e%2e/x' },
+    'another method': { ':method': 'DELETE', ':path': '/pkg.Service/Get' },
+    'a placeholder in another field': { ':path': '/pkg.Service/Get', 'x-other': FAKE },
+  }))
+    test(`${what} is refused, and no request leaves`, async () => {
+      const asked = await start()
+      const session = await dial()
+      const answer = await call(session, headers)
+      expect(answer.status === 0 || answer.status >= 400).toBe(true)
+      expect(asked).toEqual([])
+    })
+
+  test('streams both ways while the request is open', async () => {
+    const asked = await start()
+    const session = await dial()
+    const stream = session.request({ ':method': 'POST', ':path': '/pkg.Service/Chat' })
+    let heard = ''
+    stream.on('data', (chunk: Buffer) => {
+      heard += chunk.toString()
+    })
+    stream.write('one')
+    await eventually(() => heard === 'one')
+    stream.write('two')
+    await eventually(() => heard === 'onetwo')
+    expect(heard).toBe('onetwo')
+    expect(asked[0]?.body).toBe('onetwo')
+    stream.end()
+  })
+
+  test('an answer that is not read stops the server, and an upload that is not read stops the program', async () => {
+    await start()
+    const session = await dial()
+    const flood = session.request({ ':method': 'POST', ':path': '/pkg.Service/Flood' })
+    flood.on('error', () => undefined).pause()
+    flood.end()
+    const upload = session.request({ ':method': 'POST', ':path': '/pkg.Service/Ignore' })
+    upload.on('error', () => undefined)
+    let taken = 0
+    const push = (): void => {
+      while (taken < 200_000_000 && upload.write(Buffer.alloc(262_144))) taken += 262_144
+    }
+    upload.on('drain', push)
+    push()
+    await new Promise(resolve => setTimeout(resolve, 1000))
+    expect(flooded).toBeGreaterThan(0)
+    expect(flooded).toBeLessThan(20_000_000)
+    expect(taken).toBeLessThan(20_000_000)
+    flood.destroy()
+    upload.destroy()
+  })
+
+  test('without any HTTP/2 at the server, it is reported', async () => {
+    await start()
+    const plain = await world.recorder('198.51.100.10', outside.leafFor(host('allowed.test')))
+    const session = await dial().catch(() => undefined)
+    if (session !== undefined) await call(session, { ':path': '/pkg.Service/Get' })
+    expect(plain.requests).toEqual([])
+  })
+})

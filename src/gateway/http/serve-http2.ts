@@ -1,0 +1,194 @@
+/**
+ * Serves opened connections of programs that speak HTTP/2 only, such as gRPC. Each stream is a request and is judged like
+ * one of HTTP/1.1. The server must speak HTTP/2 too: nothing is translated. `node:http2` reads frames and enforces their
+ * limits; names, values and the authority are checked here.
+ */
+import type {
+  ClientHttp2Session,
+  ClientHttp2Stream,
+  IncomingHttpHeaders,
+  OutgoingHttpHeaders,
+  ServerHttp2Stream,
+} from 'node:http2'
+import { Transform } from 'node:stream'
+import { badRequest, type Refusal } from '../refusal.ts'
+import { auditTarget, type Route } from '../route.ts'
+import type { AnswerScan } from '../secrets/answer-scan.ts'
+import type { Session } from '../session.ts'
+import { asDuplex } from '../stream/as-duplex.ts'
+import { denialPage } from './denial-page.ts'
+import { endToEnd, type Field, valuesOf } from './field.ts'
+import type { RequestHead } from './head.ts'
+import { judgeRequest } from './judge.ts'
+import { judgeOutgoing } from './outgoing.ts'
+
+const MOST_STREAMS = 256
+
+export async function serveHttp2(session: Session, route: Route): Promise<void> {
+  const { client, shared } = session
+  const upstream = await session.dial(route, 'tls')
+  if (upstream === undefined) return
+  if ((await route.secure('h2')) !== undefined) return client.reset()
+  const http2 = process.getBuiltinModule('node:http2')
+  const settings = { maxConcurrentStreams: MOST_STREAMS, enablePush: false }
+  const server = http2.createServer({ settings, maxHeaderListPairs: shared.limits.maxRequestFields })
+  const outward = http2.connect('http://upstream', {
+    createConnection: () => asDuplex(upstream),
+    settings: { enablePush: false },
+  })
+  server.on('stream', (stream: ServerHttp2Stream, headers) =>
+    serveStream(session, route, outward, stream, headers),
+  )
+  server.on('sessionError', () => session.end('client'))
+  outward.on('error', () => session.end('upstream'))
+  outward.on('goaway', () => session.end('upstream'))
+  server.emit('connection', asDuplex(client))
+  await new Promise<void>(resolve => {
+    const { onClose } = client
+    client.onClose = () => {
+      onClose?.()
+      resolve()
+    }
+    if (client.closed) resolve()
+    upstream.onClose = () => session.end('upstream')
+  })
+  outward.destroy()
+  server.close()
+}
+
+function serveStream(
+  session: Session,
+  route: Route,
+  outward: ClientHttp2Session,
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+): void {
+  stream.on('error', () => undefined)
+  const judged = judgeStream(session, route, headers)
+  if (judged === undefined) session.end('error')
+  else if ('reason' in judged) refuse(session, route, stream, judged)
+  else {
+    const { forwarding, done, host } = judged
+    stream.on('close', done)
+    const sent = outward.request({
+      ':method': forwarding.request.method,
+      ':scheme': 'https',
+      ':authority': host,
+      ':path': forwarding.path,
+      ...asHeaders(endToEnd(forwarding.request.fields)),
+      ...(headers['te'] === 'trailers' && { te: 'trailers' }),
+    })
+    relay(stream, sent, forwarding.scan, status => forwarding.onAnswer?.(status))
+  }
+}
+
+/** Undefined when the audit could not be written. */
+function judgeStream(session: Session, route: Route, headers: IncomingHttpHeaders) {
+  const request = headOf(headers)
+  if ('reason' in request) return request
+  const judgement = judgeRequest(request, { kind: 'fixed', endpoint: route.endpoint, isSecure: true })
+  if (judgement.kind === 'refused') return judgement.refusal
+  if (judgement.kind === 'connect') return badRequest('a CONNECT')
+  const outgoing = judgeOutgoing(session, route, { ...judgement, request, isSecure: true })
+  if (outgoing.kind === 'unrecorded') return undefined
+  return outgoing.kind === 'refused' ? outgoing.refusal : { ...outgoing, host: judgement.host }
+}
+
+/** Passes both bodies on, each as fast as its reader. */
+function relay(
+  stream: ServerHttp2Stream,
+  sent: ClientHttp2Stream,
+  scan: AnswerScan | undefined,
+  onAnswer: (status: number) => void,
+): void {
+  const clean = (headers: object): OutgoingHttpHeaders =>
+    Object.fromEntries(
+      Object.entries(headers as Record<string, string | string[]>).map(([name, value]) => {
+        const text = (one: unknown): string => (scan === undefined ? String(one) : scan.text(String(one)))
+        return [name, Array.isArray(value) ? value.map(text) : text(value)]
+      }),
+    )
+  let trailers: OutgoingHttpHeaders = {}
+  sent.on('error', () => stream.close())
+  sent.on('trailers', found => {
+    trailers = clean(found)
+  })
+  sent.on('response', found => {
+    const { ':status': status = 502, ...fields } = found
+    const coding = found['content-encoding'] ?? 'identity'
+    onAnswer(status)
+    if (stream.destroyed) return
+    if (scan !== undefined && coding !== 'identity') {
+      stream.respond({ ':status': 502, 'x-pen-error': 'bad-answer' }, { endStream: true })
+      sent.close()
+      return
+    }
+    stream.respond({ ':status': status, ...clean(fields) }, { waitForTrailers: true })
+    stream.on('wantTrailers', () => stream.sendTrailers(trailers))
+    if (scan === undefined) sent.pipe(stream)
+    else sent.pipe(scanning(scan)).pipe(stream)
+  })
+  stream.on('close', () => sent.close(stream.rstCode))
+  stream.on('aborted', () => sent.close(stream.rstCode))
+  stream.pipe(sent)
+}
+
+const scanning = (scan: AnswerScan): Transform =>
+  new Transform({
+    transform: (chunk: Buffer, _, done) => done(null, scan.next(Buffer.from(chunk))),
+    flush: done => done(null, scan.rest()),
+  })
+
+const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/** The head as HTTP/1.1 would have it. All of it is hostile. */
+function headOf(headers: IncomingHttpHeaders): RequestHead | Refusal {
+  const fields: Field[] = []
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith(':') || value === undefined) continue
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (!NAME.test(name) || !VALUE.test(one)) return badRequest('a malformed header field')
+      fields.push({ name, key: name, value: one })
+    }
+  }
+  const { ':method': method, ':path': target, ':authority': authority, ':scheme': scheme, host } = headers
+  if (typeof method !== 'string' || !/^[A-Z][A-Z-]{0,31}$/.test(method))
+    return badRequest('a malformed method')
+  if (typeof target !== 'string' || !/^[\x21-\x7e]+$/.test(target) || target.includes('#'))
+    return badRequest('a malformed path')
+  if (typeof authority !== 'string' || scheme !== 'https')
+    return badRequest('no authority, or another scheme')
+  if (host !== undefined && host !== authority) return badRequest('the Host is not the authority')
+  const others = fields.filter(({ key }) => key !== 'host')
+  return {
+    kind: 'request',
+    method,
+    target,
+    minor: 1,
+    fields: others,
+    host: authority,
+    framing: { kind: 'none' },
+  }
+}
+
+/** A name that appears twice has a list of values. */
+const asHeaders = (fields: readonly Field[]): OutgoingHttpHeaders =>
+  Object.fromEntries(fields.map(({ key }) => [key, valuesOf(fields, key)]))
+
+/** Refuses one request. Other streams of the connection go on. */
+function refuse({ shared }: Session, { endpoint }: Route, stream: ServerHttp2Stream, refusal: Refusal): void {
+  shared.stats.denied++
+  if (!shared.mayDeny()) {
+    stream.close()
+    return
+  }
+  const { reason, why, rule, from, fix, request } = refusal
+  const denial = { reason, why, rule, from, fix }
+  const connection = shared.nextNumber()
+  shared.record({ kind: 'connection-denied', connection, ...auditTarget(endpoint), ...request, ...denial })
+  const [, body = ''] = denialPage(refusal).split('\r\n\r\n')
+  const fields = { 'content-type': 'text/plain; charset=utf-8', 'x-pen-denied': reason }
+  stream.respond({ ':status': refusal.status ?? 403, ...fields })
+  stream.end(body)
+}

@@ -1,0 +1,232 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { newAuthority } from '../../../test/gateway/authorities.ts'
+import type { Client } from '../../../test/gateway/client.ts'
+import { answer, serveHttp } from '../../../test/gateway/recorder.ts'
+import { policyOf, World, type WorldOptions } from '../../../test/gateway/world.ts'
+import { AnswerScan } from './answer-scan.ts'
+import { Vault } from './vault.ts'
+
+const authority = newAuthority('inside')
+const outside = newAuthority('outside')
+const REAL = 'sk-ant-api03-REALREALREALREAL0001'
+const FAKE = 'sk-ant-api03-fakefakefakefake9999'
+const KEY = { name: 'API_KEY', to: ['allowed.test:443'], in: ['header:x-api-key', 'header:authorization'] }
+let world: World
+afterEach(() => {
+  // No record ever has the value.
+  expect(JSON.stringify(world.audit)).not.toContain(REAL)
+  return world.close()
+})
+
+async function start(options: WorldOptions = {}): Promise<void> {
+  const vault = new Vault([{ name: 'API_KEY', value: REAL, placeholder: FAKE }])
+  const allow = ['allowed.test:443', 'allowed.test:80', 'evil.test:80']
+  world = await World.start({ allow, authority, outside, vault, secrets: [KEY], ...options })
+}
+async function connect(): Promise<Client> {
+  const client = await world.byTls('allowed.test', 443)
+  if (client === undefined) throw new Error('no handshake')
+  return client
+}
+const get = (fields: string, path = '/v1'): string =>
+  `GET ${path} HTTP/1.1\r\nHost: allowed.test\r\n${fields}\r\n\r\n`
+const basic = (text: string): string => Buffer.from(text).toString('base64')
+
+describe('a placeholder on its way to its host', () => {
+  test('is replaced in the named fields, and the record has the name of the secret', async () => {
+    await start()
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}\r\nAuthorization: Bearer ${FAKE}\r\nX-Other: y`)).heard('ok')
+    expect(world.up.text).toContain(`X-Api-Key: ${REAL}\r\nAuthorization: Bearer ${REAL}\r\n`)
+    expect(world.up.text).not.toContain(FAKE)
+    expect(world.audit).toMatchObject([
+      { kind: 'connection-allowed' },
+      { kind: 'request-allowed', path: '/v1', secrets: ['API_KEY'] },
+      { kind: 'request-answered' },
+    ])
+  })
+
+  test('is replaced in Basic authentication, which is decoded and encoded again', async () => {
+    await start()
+    const client = await connect()
+    await client.send(get(`Authorization: Basic ${basic(`me:${FAKE}`)}`)).heard('ok')
+    expect(world.up.text).toContain(`Authorization: Basic ${basic(`me:${REAL}`)}\r\n`)
+  })
+
+  test('is replaced in a named parameter of the query, and the record has no query', async () => {
+    await start({ secrets: [{ ...KEY, in: ['query:key'] }] })
+    const client = await connect()
+    await client.send(get('X: y', `/v1//x?a=b&key=${FAKE}&c`)).heard('ok')
+    expect(world.up.requests).toEqual([`GET /v1//x?a=b&key=${REAL}&c HTTP/1.1`])
+    expect(JSON.stringify(world.audit)).not.toContain('key=')
+    await client.send(get('X: y', `/v1?other=${FAKE}`)).over()
+    expect(client.text).toContain('x-pen-denied: secret-misplaced')
+  })
+
+  test('a request without it is sent as it is, and its answer is searched too', async () => {
+    await start()
+    world.up.behave = serveHttp(answer(`earlier you sent ${REAL}`))
+    const client = await connect()
+    await client.send(get(`Authorization: Basic ${basic('me:x')}`)).heard('earlier')
+    expect(world.up.text).toContain(`Authorization: Basic ${basic('me:x')}\r\n`)
+    expect(client.text).toEndWith(`earlier you sent ${FAKE}`)
+  })
+
+  test('asks for an answer that can be searched: no compression, no parts', async () => {
+    await start()
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}\r\nAccept-Encoding: gzip, br\r\nRange: bytes=0-7`)).heard('ok')
+    expect(world.up.text).toContain('Accept-Encoding: identity\r\n')
+    expect(world.up.text).not.toMatch(/gzip|Range/)
+  })
+
+  test('stops at once when the secret is removed', async () => {
+    await start()
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}`)).heard('ok')
+    world.policy = policyOf({ allow: ['GET allowed.test/**'] })
+    world.gateway.policyChanged()
+    await client.send(get(`X-Api-Key: ${FAKE}`)).over()
+    expect(client.text).toContain('x-pen-denied: secret-removed')
+    expect(world.up.requests).toHaveLength(1)
+  })
+
+  test('a request that a rule refuses never has the value', async () => {
+    await start({ allow: ['GET allowed.test/v1'] })
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}`, '/v2')).over()
+    expect(client.text).toContain('x-pen-denied: request-not-allowed')
+    expect(world.up.text).toBe('')
+  })
+})
+
+describe('a placeholder on any other way', () => {
+  const refusals: Readonly<Record<string, readonly [string, string]>> = {
+    'in another field': [get(`X-Other: ${FAKE}`), 'secret-misplaced'],
+    'in the query': [get('X: y', `/v1?key=${FAKE}`), 'secret-misplaced'],
+    'in the path, encoded': [get('X: y', `/${FAKE.replaceAll('k', '%6b')}`), 'secret-misplaced'],
+  }
+  for (const [what, [head, reason]] of Object.entries(refusals))
+    test(`${what}: refused, and recorded`, async () => {
+      await start()
+      const client = await connect()
+      await client.send(head).over()
+      expect(client.text).toContain(`x-pen-denied: ${reason}`)
+      expect(world.up.text).toBe('')
+      expect(world.kinds()).toContain(`connection-denied ${reason}`)
+    })
+
+  test('another host, another port, no TLS: refused', async () => {
+    await start()
+    for (const [name, at] of [
+      ['evil.test', 80],
+      ['allowed.test', 80],
+    ] as const) {
+      const client = await world.byName(name, at)
+      await client.send(`GET / HTTP/1.1\r\nHost: ${name}\r\nX-Api-Key: ${FAKE}\r\n\r\n`).over()
+      expect(client.text).toContain('x-pen-denied: secret-elsewhere')
+    }
+    const plain = await world.byName('allowed.test', 443)
+    await plain.send(get(`X-Api-Key: ${FAKE}`)).over()
+    expect(plain.text).toContain('x-pen-denied: secret-elsewhere')
+    const hidden = await world.byName('evil.test', 80)
+    await hidden
+      .send(`GET / HTTP/1.1\r\nHost: evil.test\r\nAuthorization: Basic ${basic(`a:${FAKE}`)}\r\n\r\n`)
+      .over()
+    expect(hidden.text).toContain('x-pen-denied: secret-elsewhere')
+    expect(world.evil.text + world.up.text).toBe('')
+  })
+
+  test('another path than the one that the secret is bound to: refused', async () => {
+    await start({ secrets: [{ ...KEY, to: ['allowed.test:443/v1/**'] }] })
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}`, '/v1/x')).heard('ok')
+    await client.send(get(`X-Api-Key: ${FAKE}`, '/v2/x')).over()
+    expect(client.text).toContain('x-pen-denied: secret-elsewhere')
+    expect(world.up.requests).toEqual(['GET /v1/x HTTP/1.1'])
+  })
+
+  test('plain HTTP works where the user says so', async () => {
+    await start({ secrets: [{ ...KEY, to: ['http://evil.test'] }] })
+    const client = await world.byName('evil.test', 80)
+    await client.send(`GET / HTTP/1.1\r\nHost: evil.test\r\nX-Api-Key: ${FAKE}\r\n\r\n`).heard('ok')
+    expect(world.evil.text).toContain(REAL)
+  })
+})
+
+describe('an answer that repeats the value', () => {
+  test('has the placeholder, in fields and body, over chunk seams', async () => {
+    await start()
+    const half = REAL.length / 2
+    world.up.behave = (socket, _seen, text) => {
+      if (!text.startsWith('GET')) return
+      const chunk = (part: string): string => `${part.length.toString(16)}\r\n${part}\r\n`
+      socket.write(`HTTP/1.1 200 OK\r\nX-Echo: ${REAL}\r\nTransfer-Encoding: chunked\r\n\r\n`)
+      socket.write(chunk(`you sent ${REAL.slice(0, half)}`))
+      setTimeout(() => socket.write(`${chunk(`${REAL.slice(half)} and sk-ant`)}0\r\n\r\n`), 50)
+    }
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}`)).heard('0\r\n\r\n')
+    expect(client.text).not.toContain('REAL')
+    expect(client.text).toContain(`X-Echo: ${FAKE}\r\n`)
+    expect(client.text.replaceAll(/\r\n[0-9a-f]+\r\n/g, '')).toContain(`you sent ${FAKE} and sk-ant`)
+  })
+
+  test('with a length stays as long as it says', async () => {
+    await start()
+    world.up.behave = serveHttp(answer(`${REAL}${REAL}${REAL.slice(0, 9)}`))
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}`)).heard(FAKE + FAKE)
+    await client.until(() => client.text.endsWith(`${FAKE}${REAL.slice(0, 9)}`))
+    expect(client.text).toEndWith(`${FAKE}${FAKE}${REAL.slice(0, 9)}`)
+  })
+
+  test('compressed against the request, it is refused', async () => {
+    await start()
+    world.up.behave = serveHttp(answer('xxxx', 'Content-Encoding: gzip\r\n'))
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}`)).over()
+    expect(client.text).toContain('HTTP/1.1 502')
+    expect(client.text).not.toContain('xxxx')
+  })
+
+  test('in a WebSocket it is replaced too', async () => {
+    await start()
+    world.up.behave = (socket, _seen, text) =>
+      void socket.write(
+        text.startsWith('GET')
+          ? 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
+          : `your key is ${REAL}, bye`,
+      )
+    const client = await connect()
+    await client
+      .send(get(`X-Api-Key: ${FAKE}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: x`))
+      .heard('101')
+    await client.send('hi').heard('bye')
+    expect(client.text).toEndWith(`your key is ${FAKE}, bye`)
+  })
+})
+
+test('however an answer is cut into pieces, the scan finds the value and loses no byte', async () => {
+  await start()
+  const value = 'aabaabaac'
+  const placeholder = 'xxyxxyxxz'
+  const text = fc
+    .array(fc.constantFrom('a', 'b', 'c', 'aab', value), { maxLength: 30 })
+    .map(parts => parts.join(''))
+  fc.assert(
+    fc.property(text, fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1 }), (whole, cuts) => {
+      const scan = new AnswerScan([{ value, placeholder }])
+      let out = ''
+      for (let at = 0, i = 0; at < whole.length; i++) {
+        const size = cuts[i % cuts.length] ?? 1
+        out += scan.next(Buffer.from(whole.slice(at, at + size), 'latin1')).toString('latin1')
+        at += size
+      }
+      out += scan.rest().toString('latin1')
+      expect(out).toBe(whole.replaceAll(value, placeholder))
+    }),
+    { numRuns: 2000 },
+  )
+})

@@ -1,0 +1,123 @@
+/**
+ * Makes programs in a sandbox trust the project's authority. The system's bundle is covered by a copy that also has the
+ * authority. Runtimes with a list of their own get variables. No setting of the user is needed.
+ */
+import { mkdirSync, readFileSync, realpathSync } from 'node:fs'
+import { writeFileAtomically } from '../../base/atomic-file.ts'
+import { AUTHORITY_BUNDLES } from '../../base/authority-bundle.ts'
+import { dirname } from '../../base/posix-path.ts'
+import type { Authority } from '../../gateway/tls/authority.ts'
+import { AUTHORITIES_PATH } from '../../plan/environment.ts'
+import type { Plan, Step, Variable } from '../../plan/plan.ts'
+import type { GuestPath, HostPath } from '../../policy/files/path.ts'
+import { withCertificate } from './java-truststore.ts'
+
+/** Truststores of Java: Debian, Fedora. */
+const JAVA_STORES = ['/etc/ssl/certs/java/cacerts', '/etc/pki/java/cacerts']
+
+const AUTHORITY_PATH = `${dirname(AUTHORITIES_PATH)}/authority.pem`
+/** Where images keep the bundle. An engine makes the file where an image has none. */
+const IMAGE_BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt']
+
+/** These add to the runtime's own list: Node.js and Bun, Deno. */
+const ADDING = ['NODE_EXTRA_CA_CERTS', 'DENO_CERT']
+/** These replace a list, so they name the whole bundle: OpenSSL and Go, curl, requests, pip, git, cargo, the AWS CLI. */
+const REPLACING = [
+  'SSL_CERT_FILE',
+  'CURL_CA_BUNDLE',
+  'REQUESTS_CA_BUNDLE',
+  'PIP_CERT',
+  'GIT_SSL_CAINFO',
+  'CARGO_HTTP_CAINFO',
+  'AWS_CA_BUNDLE',
+]
+
+interface TrustRequest {
+  readonly authority: Authority
+  readonly stateDir: string
+  /** The host's bundle if an authority was added to it. Node.js needs that one too. */
+  readonly hostBundle: string | undefined
+  readonly isImage: boolean
+  /** Variables that the user set. They stay. */
+  readonly own: ReadonlySet<string>
+}
+
+export function withTrust(plan: Plan, request: TrustRequest): Plan {
+  const { authority, stateDir, hostBundle, isImage, own } = request
+  const directory = `${stateDir}/trust`
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const keep = (name: string, content: string | Buffer): HostPath => {
+    const path = `${directory}/${name}`
+    const bytes = Buffer.from(content as string, 'latin1')
+    // An unchanged file keeps its times, so that the cached /etc stays valid.
+    if (bytesOf(path)?.equals(bytes) !== true) writeFileAtomically(path, bytes, { mode: 0o644 })
+    return path as HostPath
+  }
+  const bundles = AUTHORITY_BUNDLES.flatMap(path => realPathOf(path) ?? [])
+  const system = bundles[0] === undefined ? '' : `${readFileSync(bundles[0], 'latin1').trimEnd()}\n`
+  const bundle = keep('bundle.pem', system + authority.certificate)
+  const single = keep('authority.pem', authority.certificate)
+  const show = (from: HostPath, at: string): Step => ({
+    op: 'bind',
+    from,
+    at: at as GuestPath,
+    mode: 'ro',
+    why: isImage ? 'certificate authorities' : 'system',
+  })
+  const javaSteps = (isImage ? [] : JAVA_STORES).flatMap(path => {
+    const real = realPathOf(path)
+    const store = real === undefined ? undefined : bytesOf(real)
+    const extended = store && withCertificate(store, 'pen', authority.certificate)
+    return real === undefined || extended === undefined ? [] : [show(keep('java', extended), real)]
+  })
+  const steps = [
+    ...javaSteps,
+    show(single, AUTHORITY_PATH),
+    show(bundle, AUTHORITIES_PATH),
+    ...[...new Set(isImage ? IMAGE_BUNDLES : bundles)].map(path => show(bundle, path)),
+    ...(isImage ? [] : [show(single, `/etc/ssl/certs/${subjectHash(authority)}.0`)]),
+  ]
+  const adds = hostBundle === undefined ? AUTHORITY_PATH : AUTHORITIES_PATH
+  const env = [
+    ...ADDING.map(name => variable(name, adds)),
+    ...REPLACING.map(name => variable(name, AUTHORITIES_PATH)),
+  ].filter(({ name }) => !own.has(name))
+  const places = new Set(steps.map(({ at }) => at))
+  const isSeal = (step: Step): boolean => step.op === 'seal'
+  return {
+    ...plan,
+    steps: [
+      ...plan.steps.filter(step => !isSeal(step) && !places.has(step.at)),
+      ...steps,
+      ...plan.steps.filter(isSeal),
+    ],
+    env: [...plan.env.filter(({ name }) => !env.some(other => other.name === name)), ...env],
+  }
+}
+
+const variable = (name: string, value: string): Variable => ({ name, value, secret: false })
+
+function realPathOf(path: string): string | undefined {
+  try {
+    return realpathSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+function bytesOf(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** The name under which OpenSSL looks for an authority in a directory: a hash of its subject in lower case. */
+function subjectHash({ name }: Authority): string {
+  const text = Buffer.from(name.toLowerCase())
+  const common = Buffer.from([0x06, 0x03, 0x55, 0x04, 0x03, 0x0c, text.length, ...text])
+  const subject = Buffer.from([0x31, common.length + 2, 0x30, common.length, ...common])
+  const digest = new Bun.CryptoHasher('sha1').update(subject).digest()
+  return digest.readUInt32LE(0).toString(16).padStart(8, '0')
+}

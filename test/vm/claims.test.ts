@@ -1,0 +1,162 @@
+/** The claims whose answer can differ in a virtual machine. All run in one machine for each kind of user. */
+import { afterAll, expect } from 'bun:test'
+import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { release } from 'node:os'
+import { join } from 'node:path'
+import { Recorder } from '../library/recorder.ts'
+import { until } from '../until.ts'
+import { inMachine, onMachine } from './machine.ts'
+
+const recorder = await Recorder.open()
+afterAll(() => recorder.close())
+
+inMachine(
+  here => {
+    onMachine('P7 the sandbox has a kernel of its own, and none of the host’s processes', async () => {
+      const { stdout } = await here().sh('uname -r; id -u; grep -l pen-marker /proc/[0-9]*/environ')
+      const [kernel, uid, ...more] = stdout.trim().split('\n')
+      expect(kernel).not.toBe(release())
+      expect(Number(uid)).toBeGreaterThan(0)
+      expect(more).toEqual([])
+      expect(
+        here()
+          .audit()
+          .find(({ kind }) => kind === 'run-start'),
+      ).toMatchObject({ backend: 'vm' })
+    })
+
+    onMachine('P16 input, output, exit codes, signals and terminals pass as elsewhere', async () => {
+      const bytes = new Uint8Array(3_000_000).map((_, i) => i * 7)
+      const digest = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
+      const passed = await here().sh('tee copy | sha256sum; echo to-stderr >&2; exit 7', { stdin: bytes })
+      expect(passed).toMatchObject({ code: 7, stdout: `${digest}  -\n` })
+      expect(passed.stderr).toContain('to-stderr')
+      expect(new Uint8Array(readFileSync(join(here().box.project, 'copy')))).toEqual(bytes)
+      expect((await here().sh('kill -TERM $$')).code).toBe(143)
+      expect((await here().sh('exec no-such-program')).code).toBe(127)
+      const late = await here().pen('exec', '--timeout', '1s', '--', 'sleep', '60')
+      expect(late.code).toBe(124)
+      expect((await here().sh('ps -e | grep -c " sleep$"')).stdout.trim()).toBe('0')
+      const terminal = await here().sh('script -qec "tty; stty size" /dev/null </dev/null')
+      expect(terminal.stdout).toContain('/dev/pts/')
+    })
+
+    onMachine('P1 the guest reads the project and the system, and nothing else of the host', async () => {
+      const { box } = here()
+      const read = await here().sh(
+        `cat inside; cat ${box.home}/outside; ls ${box.home}/.pen; ls /root /boot /sys/kernel`,
+      )
+      expect(read.stdout).toBe('inside\n')
+      expect(read.code).not.toBe(0)
+    })
+
+    onMachine('P2 what the guest writes belongs to the user, and no file is setuid or a device', async () => {
+      const { box } = here()
+      await here().sh(
+        'echo new >written; mkdir -p a/b; ln -s written link; cp /bin/true suid; chmod 4755 suid; mkfifo fifo',
+      )
+      await here().sh('mknod null c 1 3; echo x >/usr/x; echo x >/etc/x; echo x >/x')
+      const made = (name: string) => lstatSync(join(box.project, name))
+      for (const name of ['written', 'a/b', 'link'])
+        expect([name, made(name).uid]).toEqual([name, box.launcher.who.uid])
+      expect(made('suid').mode & 0o6000).toBe(0)
+      expect(existsSync(join(box.project, 'null'))).toBe(false)
+      expect([existsSync('/usr/x'), existsSync('/etc/x'), existsSync('/x')]).toEqual([false, false, false])
+    })
+
+    onMachine('P3 a denied file is hidden and a protected one is read-only; another is neither', async () => {
+      const tried = await here().sh(
+        'cat .env; echo hook >.git/hooks/pre-commit; echo x >>.envrc; mv .envrc moved; rm -f .envrc; echo ok >plain',
+      )
+      expect(tried.stdout).not.toContain('secret')
+      const { project } = here().box
+      expect(readFileSync(join(project, '.env'), 'utf8')).toBe('secret\n')
+      expect(readFileSync(join(project, '.envrc'), 'utf8')).toBe('export A=1\n')
+      expect(existsSync(join(project, '.git/hooks/pre-commit'))).toBe(false)
+      expect(readFileSync(join(project, 'plain'), 'utf8')).toBe('ok\n')
+    })
+
+    onMachine('P3 a change on the host is seen inside within seconds, and one inside at once', async () => {
+      const { project } = here().box
+      expect((await here().sh('cat inside')).stdout).toBe('inside\n')
+      writeFileSync(join(project, 'inside'), 'changed\n')
+      await until(async () => (await here().sh('cat inside')).stdout === 'changed\n', 20_000)
+      writeFileSync(join(project, 'inside'), 'inside\n')
+      await here().sh('echo from-guest >shared')
+      expect(readFileSync(join(project, 'shared'), 'utf8')).toBe('from-guest\n')
+    })
+
+    onMachine(
+      'P10 an allowed host is reached; a refused one is not, with a reason and a record',
+      async () => {
+        const fetched = await here().sh(
+          `curl -sS -m 20 http://${recorder.target}/from-${here().box.launcher.who.uid}`,
+        )
+        expect(fetched.stdout).toBe('reached\n')
+        expect(recorder.seen).toContain(`/from-${here().box.launcher.who.uid}`)
+        const refused = await here().sh(
+          'curl -sS -m 20 http://refused.test/; curl -sS -m 20 https://198.51.100.7/',
+        )
+        expect(refused.stdout).toContain('pen refused this connection: no rule allows refused.test')
+        expect(refused.stderr).toContain('pen allow refused.test:80')
+        const denied = here()
+          .audit()
+          .filter(({ kind }) => kind === 'connection-denied' || kind === 'connection')
+        const text = JSON.stringify(denied)
+        expect(text).toContain('refused.test')
+        expect(text).toContain('198.51.100.7')
+      },
+    )
+
+    onMachine('P10 the guest’s only way out is the gateway: no other host service answers', async () => {
+      const port = recorder.target.split(':')[1]
+      const before = recorder.seen.length
+      const tried = await here().sh(
+        `for host in 10.0.2.2 127.0.0.1 10.0.2.3 192.0.2.1; do curl -s -m 5 http://$host:${port}/around; done`,
+      )
+      expect(tried.stdout).not.toContain('reached')
+      expect(recorder.seen.slice(before).filter(url => url === '/around')).toEqual([])
+    })
+
+    onMachine('P20 a port of the guest cannot be forwarded, and pen says so', async () => {
+      const { code, stderr } = await here().pen('forward', '3000')
+      expect([code, stderr]).toEqual([125, expect.stringContaining('ports of a virtual machine')])
+    })
+
+    onMachine('P7 the guest’s user gains no root, mounts nothing and loads no module', async () => {
+      const { stdout } = await here().sh(
+        'grep -E "^(NoNewPrivs|CapEff|CapBnd|Seccomp):" /proc/self/status; mount -t tmpfs x /tmp; echo b >/proc/sysrq-trigger; cat /dev/vport*p1',
+      )
+      expect(stdout.replace(/\t/g, ' ').trim().split('\n')).toEqual([
+        'CapEff: 0000000000000000',
+        'CapBnd: 0000000000000000',
+        'NoNewPrivs: 1',
+        'Seccomp: 2',
+      ])
+      expect((await here().sh('echo works')).stdout).toBe('works\n')
+    })
+
+    onMachine('P12 the guest has the memory and the processes of the limits, and no more', async () => {
+      const { stdout } = await here().sh('grep MemTotal /proc/meminfo; nproc; bash -c "ulimit -u"')
+      const [memory = '', , processes = ''] = stdout.trim().split('\n')
+      const kib = Number(/\d+/.exec(memory)?.[0])
+      expect(kib).toBeGreaterThan(200 * 1024)
+      expect(kib).toBeLessThan(1024 * 1024)
+      expect(Number(processes)).toBe(64)
+      // A shell that cannot fork ends with 2 or 254.
+      const bomb = await here().sh('for i in $(seq 100); do sleep 1 & done 2>/dev/null; wait; echo survived')
+      expect([bomb.code, bomb.stdout]).toEqual([expect.any(Number), ''])
+      expect((await here().sh('echo works')).stdout).toBe('works\n')
+    })
+  },
+  here => {
+    const { box } = here
+    box.file('inside', 'inside\n')
+    box.file('.env', 'secret\n')
+    box.file('.envrc', 'export A=1\n')
+    box.file(join(box.home, 'outside'), 'outside\n')
+    mkdirSync(join(box.project, '.git'), { recursive: true })
+    box.host('rmdir .git; git init -q .')
+    return ['--allow', recorder.target, '--limit', 'memory=1GiB', '--limit', 'pids=64', '--deny', '.env']
+  },
+)

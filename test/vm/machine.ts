@@ -1,0 +1,52 @@
+/** A virtual machine for many claims: it boots once for each kind of user. */
+import { afterAll, beforeAll, describe } from 'bun:test'
+import { Box } from '../conformance/box.ts'
+import { EVERYBODY, launcherOf, onMachines } from '../conformance/launcher.ts'
+import { ProjectSandbox } from '../lifecycle/project-sandbox.ts'
+import { skipUnless } from '../skip.ts'
+
+const BOOT_MS = 120_000
+
+export const START = ['start', '--detach', '--isolation', 'vm'] as const
+
+const backends = EVERYBODY.map(onMachines)
+export const onMachine = skipUnless(
+  backends.every(({ missing }) => missing === undefined),
+  'QEMU is missing',
+)
+
+/** A project of this user that no sandbox runs in yet. */
+export function projectOf(who: (typeof EVERYBODY)[number]): ProjectSandbox {
+  const here = new ProjectSandbox(new Box(launcherOf(onMachines(who))))
+  here.configure('{ "version": 1, "profile": "coding", "isolation": "vm" }')
+  return here
+}
+
+export async function startMachine(here: ProjectSandbox, ...flags: readonly string[]): Promise<void> {
+  const { code, stderr } = await here.start([...START, ...flags], { timeoutMs: BOOT_MS }).ended
+  if (code !== 0) throw new Error(`the machine did not start: ${stderr}`)
+}
+
+/** Defines claims about one machine. `prepare` runs on the host, before it boots. */
+export function inMachine(
+  define: (here: () => ProjectSandbox) => void,
+  prepare: (here: ProjectSandbox) => readonly string[] = () => [],
+): void {
+  for (const who of EVERYBODY)
+    describe(`as ${who.name}`, () => {
+      let here: ProjectSandbox | undefined
+      beforeAll(async () => {
+        if (backends.some(({ missing }) => missing !== undefined)) return
+        here = projectOf(who)
+        await startMachine(here, ...prepare(here))
+      }, BOOT_MS)
+      afterAll(async () => {
+        await here?.pen('stop')
+        here?.box.remove()
+      })
+      define(() => {
+        if (here === undefined) throw new Error('the machine did not start')
+        return here
+      })
+    })
+}
