@@ -74,6 +74,19 @@ describe('the environment inside', () => {
       expect(environment({}, { TZ: value, TERM: value }).has('TZ')).toBe(false)
   })
 
+  test.each(['gateway', 'none', 'bridge'])('has no variable of a secret, in the mode %s', mode => {
+    const to = ['api.example.com:443']
+    const secrets = [
+      { name: 'FOO_KEY', from: { env: 'FOO_KEY' }, to },
+      { name: 'BAR_KEY', from: { env: 'OF_HOST' }, to },
+    ]
+    const passed = { FOO_KEY: { from: 'host' }, BAR_KEY: 'canary', OF_HOST: { from: 'host' }, OTHER: 'x' }
+    const host = { FOO_KEY: 'canary', OF_HOST: 'canary' }
+    const env = environment({ network: { mode }, secrets, env: passed }, host)
+    expect([...env.values()].filter(({ value }) => value === 'canary')).toEqual([])
+    expect(env.get('OTHER')?.value).toBe('x')
+  })
+
   test('treats a variable that the host lacks as absent, not as empty', () => {
     expect(environment({ env: { NOT_THERE: { from: 'host' } } }).has('NOT_THERE')).toBe(false)
     expect(environment({ env: { EMPTY: { from: 'host' } } }, { EMPTY: '' }).get('EMPTY')?.value).toBe('')

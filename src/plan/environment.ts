@@ -1,4 +1,5 @@
 /** The environment inside: an allowlist. No host variable is passed unless the policy names it. */
+import { COMMAND_LINE } from '../policy/compile.ts'
 import type { Policy } from '../policy/policy.ts'
 import { CACHE_VOLUME, GIT_CONFIG_PATH, SANDBOX_HOME } from '../policy/profile.ts'
 import { showSource } from '../policy/source.ts'
@@ -71,10 +72,22 @@ const AUTHORITY_VARIABLES = {
 /** A document may name a variable that only another machine sets. The program inside may need it, so the user reads of it. */
 export const unsetVariables = (policy: Policy, facts: HostFacts): string[] =>
   [...policy.env].flatMap(([name, { value, source }]) =>
-    value.kind === 'host' && !facts.env.has(name)
+    value.kind === 'host' && !facts.env.has(name) && !keptOutside(policy).includes(name)
       ? [`${name} is passed on by ${showSource(source)}, and is not set here; fix: export ${name}=…`]
       : [],
   )
+
+/**
+ * Variables that would show a secret, in every mode of the network: those of its name, and the host's that it is read from. With the
+ * gateway, a placeholder takes the name. A key that the user exposes on the command line is no secret of the policy.
+ */
+const keptOutside = ({ network, env }: Policy): string[] =>
+  network.secrets.flatMap(({ rule: { name, from } }) => {
+    if (from.kind !== 'env') return [name]
+    const passed = env.get(from.variable)
+    const isAsked = passed?.value.kind !== 'host' || passed.source.layer === COMMAND_LINE
+    return isAsked ? [name] : [name, from.variable]
+  })
 
 export const USER_NAME = 'agent'
 
@@ -107,6 +120,7 @@ export function buildEnvironment(policy: Policy, facts: HostFacts, image = false
     const text = value.kind === 'text' ? value.text : facts.env.get(name)
     if (text !== undefined) set(name, text, !isHarmless(name, text))
   }
+  for (const name of keptOutside(policy)) out.delete(name)
   set('AGENT_IN_SANDBOX', '1')
   return [...out.values()]
 }

@@ -111,7 +111,7 @@ const isExposed = ({ rule, source }: Sourced<Secret>, env: Settings['env']): boo
   return variable === COMMAND_LINE && source.layer !== COMMAND_LINE
 }
 
-const COMMAND_LINE = 'command line'
+export const COMMAND_LINE = 'command line'
 
 const isOnce = ({ source }: Sourced<unknown>): boolean => source.temporary?.once !== undefined
 const isLasting = (item: Sourced<unknown>): boolean => !isOnce(item)

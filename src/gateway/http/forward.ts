@@ -4,7 +4,7 @@
  */
 import type { GatewayLimits } from '../limits.ts'
 import type { Route } from '../route.ts'
-import type { AnswerScan } from '../secrets/answer-scan.ts'
+import { type AnswerScan, PATIENCE_MS } from '../secrets/answer-scan.ts'
 import type { ByteStream } from '../stream/byte-stream.ts'
 import { BodyReader, chunk, LAST_CHUNK } from './body.ts'
 import { awaitHeadEnd, endToEnd, type Field, type Framing, listOf } from './field.ts'
@@ -111,6 +111,8 @@ async function relayResponse(
 ): Promise<ForwardOutcome> {
   if (scan !== undefined && head.framing.kind !== 'none' && !isIdentity(head))
     return { kind: 'bad-answer', why: 'the answer is compressed, and pen cannot search it for the secret' }
+  if (scan !== undefined && isPartial(head))
+    return { kind: 'bad-answer', why: 'the answer is a part, and pen cannot search it for the secret' }
   const isChunked = head.framing.kind === 'chunked' && request.minor === 1
   const isDelimited = head.framing.kind === 'none' || head.framing.kind === 'length' || isChunked
   const keeps =
@@ -121,15 +123,45 @@ async function relayResponse(
 
   const body = new BodyReader(upstream, head.framing)
   const pass = (piece: Buffer): Promise<boolean> => client.write(isChunked ? chunk(piece) : piece)
-  for (let piece = await body.next(); piece !== undefined; piece = await body.next()) {
-    const settled = scan === undefined ? piece : scan.next(piece)
-    if (settled.length > 0 && !(await pass(settled))) return { kind: 'cut', by: 'client' }
-  }
-  const rest = scan?.rest()
-  if (rest !== undefined && rest.length > 0 && !(await pass(rest))) return { kind: 'cut', by: 'client' }
+  const pieces = scan === undefined ? body : new ScannedBody(body, scan, isEventStream(head))
+  for (let piece = await pieces.next(); piece !== undefined; piece = await pieces.next())
+    if (piece.length > 0 && !(await pass(piece))) return { kind: 'cut', by: 'client' }
   if (body.state !== 'complete') return { kind: 'cut', by: 'upstream' }
   if (isChunked && !(await client.write(LAST_CHUNK))) return { kind: 'cut', by: 'client' }
   return { kind: keeps ? 'keep' : 'close' }
+}
+
+/** The pieces of an answer without values. One that may stay open does not keep its last bytes for long. */
+class ScannedBody {
+  readonly #body: BodyReader
+  readonly #scan: AnswerScan
+  readonly #mayStayOpen: boolean
+  #coming: Promise<Buffer | undefined> | undefined
+
+  constructor(body: BodyReader, scan: AnswerScan, mayStayOpen: boolean) {
+    this.#body = body
+    this.#scan = scan
+    this.#mayStayOpen = mayStayOpen
+  }
+
+  async next(): Promise<Buffer | undefined> {
+    this.#coming ??= this.#body.next()
+    if (this.#mayStayOpen && this.#scan.waiting > 0 && (await isLate(this.#coming))) return this.#scan.rest()
+    const piece = await this.#coming
+    this.#coming = undefined
+    if (piece !== undefined) return this.#scan.next(piece)
+    return this.#scan.waiting > 0 ? this.#scan.rest() : undefined
+  }
+}
+
+async function isLate(coming: Promise<unknown>): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<boolean>(resolve => {
+    timer = setTimeout(() => resolve(true), PATIENCE_MS)
+  })
+  const result = await Promise.race([late, coming.then(() => false)])
+  clearTimeout(timer)
+  return result
 }
 
 /** Undefined when the upstream closed without a byte. */
@@ -152,6 +184,13 @@ const scanned = (head: ResponseHead, scan: AnswerScan): ResponseHead => ({
 
 const isIdentity = ({ fields }: ResponseHead): boolean =>
   listOf(fields, 'content-encoding').every(coding => coding === 'identity')
+
+/** Each part could hold a part of the value. */
+const isPartial = ({ status, fields }: ResponseHead): boolean =>
+  status === 206 || status === 226 || fields.some(({ key }) => key === 'content-range')
+
+const isEventStream = ({ fields }: ResponseHead): boolean =>
+  fields.some(({ key, value }) => key === 'content-type' && /^text\/event-stream\b/i.test(value))
 
 function printHead(head: ResponseHead, lines: readonly string[]): string {
   const fields = endToEnd(head.fields).map(({ name, value }) => `${name}: ${value}`)

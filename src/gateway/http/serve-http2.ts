@@ -13,7 +13,7 @@ import type {
 import { Transform } from 'node:stream'
 import { badRequest, type Refusal } from '../refusal.ts'
 import { auditTarget, type Route } from '../route.ts'
-import type { AnswerScan } from '../secrets/answer-scan.ts'
+import { type AnswerScan, PATIENCE_MS } from '../secrets/answer-scan.ts'
 import type { Session } from '../session.ts'
 import { asDuplex } from '../stream/as-duplex.ts'
 import { denialPage } from './denial-page.ts'
@@ -126,18 +126,32 @@ function relay(
     stream.respond({ ':status': status, ...clean(fields) }, { waitForTrailers: true })
     stream.on('wantTrailers', () => stream.sendTrailers(trailers))
     if (scan === undefined) sent.pipe(stream)
-    else sent.pipe(scanning(scan)).pipe(stream)
+    else sent.pipe(scanning(scan, found['content-length'] === undefined)).pipe(stream)
   })
   stream.on('close', () => sent.close(stream.rstCode))
   stream.on('aborted', () => sent.close(stream.rstCode))
   stream.pipe(sent)
 }
 
-const scanning = (scan: AnswerScan): Transform =>
-  new Transform({
-    transform: (chunk: Buffer, _, done) => done(null, scan.next(Buffer.from(chunk))),
-    flush: done => done(null, scan.rest()),
+function scanning(scan: AnswerScan, mayStayOpen: boolean): Transform {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const through = new Transform({
+    transform: (chunk: Buffer, _, done) => {
+      clearTimeout(timer)
+      if (mayStayOpen) timer = setTimeout(() => through.push(scan.rest()), PATIENCE_MS)
+      done(null, scan.next(chunk))
+    },
+    flush: done => {
+      clearTimeout(timer)
+      done(null, scan.rest())
+    },
+    destroy: (error, done) => {
+      clearTimeout(timer)
+      done(error)
+    },
   })
+  return through
+}
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/

@@ -1,8 +1,8 @@
 /** Serves the HTTP/1 requests of a connection in order. Each is judged and recorded before any byte goes upstream. */
 
 import { badRequest, type Refusal } from '../refusal.ts'
-import type { Endpoint, Route } from '../route.ts'
-import type { AnswerScan } from '../secrets/answer-scan.ts'
+import type { Endpoint, EndReason, Route } from '../route.ts'
+import { type AnswerScan, PATIENCE_MS } from '../secrets/answer-scan.ts'
 import type { ReplyProtocol, Session } from '../session.ts'
 import type { ByteStream } from '../stream/byte-stream.ts'
 import { joinStreams } from '../stream/join-streams.ts'
@@ -86,9 +86,8 @@ async function settle(
       const { upstream } = route
       if (upstream === undefined) return false
       session.isTunnel = true
-      const joined = joinStreams(client, upstream)
-      if (scan !== undefined) scanTunnel(upstream, scan)
-      route.end(await joined)
+      const join = (): Promise<EndReason> => joinStreams(client, upstream)
+      route.end(await (scan === undefined ? join() : joinScanned(upstream, scan, join)))
       return false
     }
     case 'bad-request':
@@ -137,13 +136,33 @@ async function isDialled(
 }
 
 /** The answer has begun, and no more heads follow. A value is replaced in whatever the server sends. */
-function scanTunnel(upstream: ByteStream, scan: AnswerScan): void {
-  upstream.gate = held => scan.settle(held)
+function joinScanned(
+  upstream: ByteStream,
+  scan: AnswerScan,
+  join: () => Promise<EndReason>,
+): Promise<EndReason> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let isLate = false
+  // Before the join, which passes on the bytes that came with the head.
+  upstream.gate = held => {
+    clearTimeout(timer)
+    const count = scan.settle(held, isLate || upstream.ended)
+    if (scan.waiting > 0) timer = setTimeout(passAll, PATIENCE_MS)
+    return count
+  }
+  const passAll = (): void => {
+    isLate = true
+    upstream.passHeld()
+    isLate = false
+  }
+  const joined = join()
+  // After the join, which sets its own.
   const { onEnd } = upstream
   upstream.onEnd = () => {
-    upstream.openGate()
+    passAll()
     onEnd?.()
   }
+  return joined
 }
 
 /** Undefined when there is no next request, or it was refused. */

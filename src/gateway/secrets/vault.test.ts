@@ -206,6 +206,17 @@ describe('an answer that repeats the value', () => {
     await client.send('hi').heard('bye')
     expect(client.text).toEndWith(`your key is ${FAKE}, bye`)
   })
+
+  test('in a WebSocket, bytes that come with the head are searched, and the last ones before its end pass', async () => {
+    await start()
+    world.up.behave = socket =>
+      void socket.end(
+        `HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nyour key is ${REAL}, bye`,
+      )
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}\r\nUpgrade: websocket\r\nConnection: Upgrade`)).heard('bye')
+    expect(client.text).toEndWith(`your key is ${FAKE}, bye`)
+  })
 })
 
 test('however an answer is cut into pieces, the scan finds the value and loses no byte', async () => {

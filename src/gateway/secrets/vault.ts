@@ -88,9 +88,12 @@ export class Vault {
 
 /** An encoded answer cannot be scanned, and parts of an answer could each hold a part of the value. */
 const scannable = (fields: readonly Field[]): Field[] => [
-  ...fields.filter(({ key }) => !['accept-encoding', 'range', 'if-range'].includes(key)),
+  ...fields.filter(({ key }) => !UNSCANNABLE.test(key.replaceAll(/[_.]/g, '-'))),
   { name: 'Accept-Encoding', key: 'accept-encoding', value: 'identity' },
 ]
+
+/** Fields that ask for compression or for a part, in every spelling that a server may fold. */
+const UNSCANNABLE = /^(?:(?:grpc-|connect-)?accept-encoding|sec-websocket-extensions|a-im)$|(?:^|-)range$/
 
 /** The decoded pair of user and password. Undefined for other fields. */
 function basicOf({ key, value }: Field): string | undefined {

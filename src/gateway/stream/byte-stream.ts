@@ -126,6 +126,11 @@ export class ByteStream implements BufferOwner, SocketEvents {
   /** Removes the gate and passes the held bytes on. */
   openGate(): void {
     this.gate = undefined
+    this.passHeld()
+  }
+
+  /** Asks the gate again. */
+  passHeld(): void {
     if (this.#sink !== undefined && !this.#passHeld(this.#sink)) this.socket.pause()
   }
 
