@@ -57,9 +57,12 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
     used: [],
   }
   if ('reason' in replaced) return refused(replaced, line.method, line.exact)
+  // A secret may be for some paths only: a path that two servers could read differently gets none.
+  const hasSecret = replaced.used.length > 0
+  if (!read.ok && hasSecret) return refused(badRequest(read.why), request.method, '')
 
   const about = { connection: route.number, ...auditTarget(route.endpoint) }
-  const isJudged = isSecure || verdict.requests !== undefined || replaced.used.length > 0
+  const isJudged = isSecure || verdict.requests !== undefined || hasSecret
   if (isJudged) {
     const { rule, source } = judged
     const isRecorded = shared.record({
@@ -69,7 +72,7 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
       path: shownPath(line.exact),
       rule: printRule(rule),
       from: showSource(source),
-      secrets: replaced.used.length === 0 ? undefined : replaced.used,
+      secrets: hasSecret ? replaced.used : undefined,
     })
     if (!isRecorded) return { kind: 'unrecorded' }
   }
@@ -83,21 +86,16 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
     done: () => void route.requests.delete(line),
     forwarding: {
       request: { ...request, fields: replaced.fields },
-      path: pathToSend(path, line, replaced, verdict.requests !== undefined),
+      path: verdict.requests !== undefined || hasSecret ? line.exact + replaced.query : path,
       scan: replaced.scan,
       ...(isJudged && { onAnswer }),
     },
   }
 }
 
-/** Only rules about requests need one form of the path. Otherwise it is sent as written. */
-function pathToSend(path: string, line: RequestLine, { query, used }: Replaced, isJudged: boolean): string {
-  if (isJudged) return line.exact + query
-  return used.length === 0 || query === line.query ? path : path.slice(0, path.indexOf('?')) + query
-}
-
-/** Servers read another method from these fields. */
-const OVERRIDES = ['x-http-method-override', 'x-http-method', 'x-method-override']
+/** Servers read another method or another path from these fields, and some fold `_` and `.`. */
+const OVERRIDES =
+  /^x-(?:http-method-override|http-method|method-override|original-method|forwarded-method|original-url|rewrite-url)$/
 
 function judgeByRules(
   verdict: Allowed,
@@ -108,10 +106,10 @@ function judgeByRules(
   | { readonly ok: false; readonly refusal: Refusal } {
   if (verdict.requests === undefined) return verdict
   const override = request.fields.find(
-    ({ key, value }) => OVERRIDES.includes(key) && value.toUpperCase() !== line.method,
+    ({ key, value }) => OVERRIDES.test(key.replaceAll(/[_.]/g, '-')) && value.toUpperCase() !== line.method,
   )
   if (override !== undefined)
-    return { ok: false, refusal: badRequest(`the field ${override.key} names another method`) }
+    return { ok: false, refusal: badRequest(`the field ${override.key} names another method or path`) }
   const judged = decideRequest(verdict, line)
   return judged.ok ? judged : { ok: false, refusal: refusalOf(judged) }
 }

@@ -58,7 +58,7 @@ describe('a placeholder on its way to its host', () => {
     await start({ secrets: [{ ...KEY, in: ['query:key'] }] })
     const client = await connect()
     await client.send(get('X: y', `/v1//x?a=b&key=${FAKE}&c`)).heard('ok')
-    expect(world.up.requests).toEqual([`GET /v1//x?a=b&key=${REAL}&c HTTP/1.1`])
+    expect(world.up.requests).toEqual([`GET /v1/x?a=b&key=${REAL}&c HTTP/1.1`])
     expect(JSON.stringify(world.audit)).not.toContain('key=')
     await client.send(get('X: y', `/v1?other=${FAKE}`)).over()
     expect(client.text).toContain('x-pen-denied: secret-misplaced')
