@@ -1,7 +1,7 @@
 /**
  * Replaces values of secrets in an answer by their placeholders. A server may repeat what it was sent. Value and
  * placeholder have one length, so the framing of the answer stays true. The last bytes always wait, as many as a value
- * could need, whatever they are: a wait that depends on the bytes would tell a program inside if its guess is right.
+ * could need. A wait that depends on the bytes would show a program inside whether its guess is right.
  */
 export interface Pair {
   readonly value: string
