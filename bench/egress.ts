@@ -4,17 +4,18 @@
  * TEST-NET address on its loopback. pen is measured through its door (`pen run -- client`), and judges and
  * records every connection. The others are used by CONNECT (egress/peers.ts says what they do).
  *
- *   bun bench/egress.ts [--json] [--rounds=N] [--only=start,get,put,connections,latency,hold,soak,dns] [--without-peers]
+ *   bun bench/egress.ts [--json] [--rounds=N] [--only=start,get,put,connections,latency,opened,hold,soak,dns] [--without-peers]
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ALLOW_OPENED, makeCertificates, startOpeners } from './egress/opened.ts'
 import { connections, holdOpen, latency, soak, throughput } from './egress/parts.ts'
-import { installPeers, startPeers } from './egress/peers.ts'
-import { printReport, type Report } from './egress/report.ts'
+import { type Absent, installPeers, type Peer, startPeers } from './egress/peers.ts'
+import { type Opened, printReport, type Report } from './egress/report.ts'
 import { measureStart } from './egress/startup.ts'
-import { direct, throughPeer, throughPen } from './egress/ways.ts'
-import { compileLoad, enterNamespace, startServer } from './egress/world.ts'
+import { direct, type Place, throughPeer, throughPen } from './egress/ways.ts'
+import { compileLoad, enterNamespace, HOST, startServer } from './egress/world.ts'
 
 const flag = (name: string): string | undefined =>
   process.argv.find(word => word.startsWith(`--${name}=`))?.slice(name.length + 3)
@@ -30,12 +31,13 @@ async function inside(directory: string): Promise<Report> {
   mkdirSync(project)
   const load = join(project, 'load')
   cpSync(compileLoad(directory), load)
-  const server = await startServer(load)
+  const server = await startServer(load, join(directory, 'server.crt'), join(directory, 'server.key'))
   const peers = has('without-peers') ? [] : await startPeers(directory)
+  const openers = has('without-peers') ? [] : await startOpeners(directory, join(directory, 'outside.crt'))
   const running = peers.flatMap(peer => ('port' in peer ? [peer] : []))
   const pen = throughPen(PEN)
   const ways = [direct, pen, ...running.map(throughPeer)]
-  const place = { load, project }
+  const place = { load, project, host: HOST }
   const part = async <T>(name: string, measure: () => Promise<T> | T): Promise<T | undefined> => {
     if (!wants(name)) return undefined
     if (process.stderr.isTTY) process.stderr.write(`${name}…\n`)
@@ -44,21 +46,33 @@ async function inside(directory: string): Promise<Report> {
   try {
     return {
       load: loadavg(),
-      absent: peers.flatMap(peer => ('why' in peer ? [peer] : [])),
+      absent: [...peers, ...openers].flatMap(peer => ('why' in peer ? [peer] : [])),
       start: await part('start', () => measureStart(PEN, directory, project, ROUNDS * 3)),
       get: await part('get', () => throughput(ways, place, ROUNDS, 'get')),
       put: await part('put', () => throughput(ways, place, ROUNDS, 'put')),
       one: await part('connections', () => connections(ways, place, ROUNDS, 1)),
       eight: await part('connections', () => connections(ways, place, ROUNDS, 8)),
       latency: await part('latency', () => latency(ways, place, ROUNDS)),
+      opened: await part('opened', () => measureOpened(openers, { ...place, host: `https://${HOST}` })),
       held1000: await part('hold', () => holdOpen(pen, place, 1000)),
       held5000: await part('hold', () => holdOpen(pen, place, 5000)),
       soak: await part('soak', () => soak(pen, place, SOAK)),
       dns: await part('dns', answersPerSecond),
     }
   } finally {
-    for (const peer of running) peer.stop()
+    for (const peer of [...peers, ...openers]) if ('stop' in peer) peer.stop()
     server.stop()
+  }
+}
+
+async function measureOpened(openers: readonly (Peer | Absent)[], place: Place): Promise<Opened> {
+  const running = openers.flatMap(peer => ('port' in peer ? [peer] : []))
+  const ways = [direct, throughPen(PEN, ALLOW_OPENED), ...running.map(throughPeer)]
+  return {
+    get: await throughput(ways, place, ROUNDS, 'get'),
+    put: await throughput(ways, place, ROUNDS, 'put'),
+    new: await connections(ways, place, ROUNDS, 1),
+    latency: await latency(ways, place, ROUNDS),
   }
 }
 
@@ -77,7 +91,7 @@ else {
     Bun.spawnSync(['chmod', '755', directory])
     if (!has('without-peers')) installPeers(directory)
     const argv = [process.execPath, import.meta.path, ...process.argv.slice(2), `--inside=${directory}`]
-    process.exitCode = enterNamespace(argv, directory)
+    process.exitCode = enterNamespace(argv, directory, makeCertificates(directory).authority)
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

@@ -152,6 +152,15 @@ export const SUITES: readonly (Check | Suite)[] = [
     wall: 14_400,
     onlyByName: true,
   },
+  // Its machines boot without a snapshot, one for each claim.
+  {
+    kind: 'suite',
+    name: 'machines',
+    folder: './test/machines',
+    testTimeout: 120_000,
+    wall: 600,
+    onlyByName: true,
+  },
   // Its machines take both processors while they boot.
   { kind: 'suite', name: 'vm', folder: './test/vm', testTimeout: 120_000, wall: 480, lane: 'engines' },
   {

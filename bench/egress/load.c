@@ -1,18 +1,21 @@
 /* A small bounded load generator and the server it talks to. Compiled by bench/egress.ts when it runs.
  *
- *   load serve ADDRESS                                    source on 9001, sink on 9002, echo on 9003
+ *   load serve ADDRESS CERTIFICATE KEY                    source on 9001, sink on 9002, echo on 9003, HTTPS on 9004
  *   load get|put HOST SECONDS STREAMS [PROXY_PORT]        bytes down or up through one port
  *   load connections HOST COUNT THREADS [PROXY_PORT]      connect, send and receive four bytes, close; warms up first
  *   load trips HOST COUNT [PROXY_PORT]                    four bytes there and back on one connection
  *   load hold HOST COUNT SECONDS [PROXY_PORT]             many open at once, each asked twice
  *
  * Each prints one line of JSON. PROXY_PORT is an HTTP proxy on 127.0.0.1; without, HOST is dialled.
+ * With https://HOST the same is measured by HTTPS requests to port 9004. The client checks no certificate: a proxy that
+ * opens TLS shows one of its own.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,12 +27,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SOURCE = 9001, SINK = 9002, ECHO = 9003, MOST_FDS = 65536, BLOCK = 262144 };
+enum { SOURCE = 9001, SINK = 9002, ECHO = 9003, HTTPS = 9004, MOST_FDS = 65536, BLOCK = 262144 };
 static struct sockaddr_in target;
 static const char *host;
 static int proxy_port;
 static char kind[MOST_FDS];
 static char block[BLOCK];
+/* The TLS of each descriptor that has it. */
+static SSL *tls[MOST_FDS];
+static SSL_CTX *client_tls, *server_tls;
 
 static double now(void) {
   struct timespec t;
@@ -42,9 +48,34 @@ static void fail(const char *what) {
   exit(1);
 }
 
-static int listener(const char *address, int port) {
+static ssize_t put(int fd, const void *bytes, size_t size) {
+  return tls[fd] ? SSL_write(tls[fd], bytes, size) : send(fd, bytes, size, 0);
+}
+
+static ssize_t take(int fd, void *bytes, size_t size) {
+  return tls[fd] ? SSL_read(tls[fd], bytes, size) : recv(fd, bytes, size, 0);
+}
+
+static void drop(int fd) {
+  if (tls[fd]) SSL_free(tls[fd]);
+  tls[fd] = NULL;
+  close(fd);
+}
+
+/* Reads until a head is complete. Answers how many bytes were read, or -1. */
+static int take_head(int fd, char *text, int most) {
+  for (int size = 0; size < most - 1;) {
+    ssize_t n = take(fd, text + size, most - 1 - size);
+    if (n <= 0) return -1;
+    text[size += n] = 0;
+    if (strstr(text, "\r\n\r\n")) return size;
+  }
+  return -1;
+}
+
+static int listener(const char *address, int port, int flags) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
-  int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  int on = 1, fd = socket(AF_INET, SOCK_STREAM | flags, 0);
   inet_pton(AF_INET, address, &at.sin_addr);
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (bind(fd, (struct sockaddr *)&at, sizeof at) || listen(fd, 4096)) fail("listen");
@@ -72,9 +103,56 @@ static void serve_one(int fd, unsigned events) {
   }
 }
 
-static void serve(const char *address) {
+/* GET /source never ends, PUT /sink is read to its end, everything else gets four bytes. */
+static void *serve_https(void *of) {
+  int fd = (int)(long)of;
+  char head[4096], *at;
+  static __thread char got[BLOCK];
+  if (SSL_accept(tls[fd]) == 1)
+    for (int size; (size = take_head(fd, head, sizeof head)) > 0;) {
+      if (!strncmp(head, "GET /source", 11)) {
+        char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n";
+        put(fd, answer, sizeof answer - 1);
+        while (put(fd, block, sizeof block) > 0);
+        break;
+      }
+      if (!strncmp(head, "PUT ", 4)) {
+        at = strcasestr(head, "content-length:");
+        double left = (at ? atof(at + 15) : 0) - (size - (strstr(head, "\r\n\r\n") + 4 - head));
+        for (ssize_t n; left > 0 && (n = take(fd, got, sizeof got)) > 0;) left -= n;
+        if (left > 0) break;
+      }
+      char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfour";
+      if (put(fd, answer, sizeof answer - 1) <= 0) break;
+    }
+  drop(fd);
+  return NULL;
+}
+
+static void *accept_https(void *of) {
+  int fd = (int)(long)of, on = 1;
+  for (int got; (got = accept(fd, NULL, NULL)) >= 0;) {
+    pthread_t id;
+    setsockopt(got, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    tls[got] = SSL_new(server_tls);
+    SSL_set_fd(tls[got], got);
+    pthread_create(&id, NULL, serve_https, (void *)(long)got);
+    pthread_detach(id);
+  }
+  return NULL;
+}
+
+static void serve(const char *address, const char *certificate, const char *key) {
+  pthread_t id;
+  server_tls = SSL_CTX_new(TLS_server_method());
+  if (SSL_CTX_use_certificate_chain_file(server_tls, certificate) != 1 ||
+      SSL_CTX_use_PrivateKey_file(server_tls, key, SSL_FILETYPE_PEM) != 1)
+    fail("certificate");
+  int https = listener(address, HTTPS, 0);
+  pthread_create(&id, NULL, accept_https, (void *)(long)https);
   int loop = epoll_create1(0), on = 1;
-  int ports[] = {listener(address, SOURCE), listener(address, SINK), listener(address, ECHO)};
+  int ports[] = {listener(address, SOURCE, SOCK_NONBLOCK), listener(address, SINK, SOCK_NONBLOCK),
+                 listener(address, ECHO, SOCK_NONBLOCK)};
   for (int i = 0; i < 3; i++)
     epoll_ctl(loop, EPOLL_CTL_ADD, ports[i], &(struct epoll_event){.events = EPOLLIN, .data.fd = ports[i]});
   puts("ready");
@@ -114,6 +192,7 @@ static int dial(int port) {
   struct sockaddr_in to = target;
   struct timeval limit = {.tv_sec = 20};
   int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+  if (client_tls) port = HTTPS;
   to.sin_port = htons(proxy_port ? proxy_port : port);
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -121,12 +200,31 @@ static int dial(int port) {
     if (fd >= 0) close(fd);
     return -1;
   }
-  return fd;
+  if (!client_tls) return fd;
+  tls[fd] = SSL_new(client_tls);
+  SSL_set_fd(tls[fd], fd);
+  SSL_set_tlsext_host_name(tls[fd], host);
+  if (SSL_connect(tls[fd]) == 1) return fd;
+  drop(fd);
+  return -1;
+}
+
+static int request(int fd, const char *line, const char *fields) {
+  char text[512];
+  int size = snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%d\r\n%s\r\n", line, host, HTTPS, fields);
+  return put(fd, text, size) == size ? 0 : -1;
 }
 
 /* These bytes begin neither a request nor TLS, so every proxy tunnels them. Four, because some wait for more than one. */
 static int trip(int fd) {
-  char bytes[4] = {1, 2, 3, 4};
+  char bytes[4] = {1, 2, 3, 4}, head[2048];
+  if (tls[fd]) {
+    if (request(fd, "GET /", "")) return -1;
+    int size = take_head(fd, head, sizeof head), body = size < 0 ? 0 : size - (strstr(head, "\r\n\r\n") + 4 - head);
+    for (ssize_t n; size > 0 && body < 4; body += n)
+      if ((n = take(fd, bytes, 4 - body)) <= 0) return -1;
+    return size > 0 && !strncmp(head + 9, "200", 3) ? 0 : -1;
+  }
   return send(fd, bytes, 4, 0) == 4 && recv(fd, bytes, 4, MSG_WAITALL) == 4 ? 0 : -1;
 }
 
@@ -138,13 +236,16 @@ static void *stream(void *bytes) {
   int fd = dial(is_put ? SINK : SOURCE);
   double end = now() + seconds;
   static __thread char got[BLOCK];
-  if (fd < 0 || send(fd, "\1\2\3\4", 4, 0) != 4) fail("stream");
+  if (fd < 0) fail("stream");
+  if (tls[fd] ? request(fd, is_put ? "PUT /sink" : "GET /source", is_put ? "Content-Length: 1000000000000\r\n" : "")
+              : send(fd, "\1\2\3\4", 4, 0) != 4)
+    fail("stream");
   while (now() < end) {
-    ssize_t n = is_put ? send(fd, block, sizeof block, 0) : recv(fd, got, sizeof got, 0);
+    ssize_t n = is_put ? put(fd, block, sizeof block) : take(fd, got, sizeof got);
     if (n <= 0) fail("stream ended");
     *(double *)bytes += n;
   }
-  close(fd);
+  drop(fd);
   return NULL;
 }
 
@@ -154,7 +255,7 @@ static void *connections(void *unused) {
     int fd = dial(ECHO);
     if (fd < 0 || trip(fd)) __atomic_fetch_add(&failed, 1, __ATOMIC_RELAXED);
     times[i] = now() - begin;
-    if (fd >= 0) close(fd);
+    if (fd >= 0) drop(fd);
   }
   return unused;
 }
@@ -188,11 +289,15 @@ static void together(int threads, void *(*work)(void *), double *each) {
 
 int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN);
-  if (argc == 3 && !strcmp(argv[1], "serve")) serve(argv[2]);
+  if (argc == 5 && !strcmp(argv[1], "serve")) serve(argv[2], argv[3], argv[4]);
   if (argc < 4) return 2;
   const char *mode = argv[1];
   int last = !strcmp(mode, "trips") ? 4 : 5, number = argc > 4 ? atoi(argv[4]) : 0;
   host = argv[2];
+  if (!strncmp(host, "https://", 8)) {
+    host += 8;
+    client_tls = SSL_CTX_new(TLS_client_method());
+  }
   count = atoi(argv[3]);
   proxy_port = argc > last ? atoi(argv[last]) : 0;
   struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;

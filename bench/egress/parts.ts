@@ -3,7 +3,7 @@
  * all of them.
  */
 import { type Place, runLoad, runOnce, type Said, type Way } from './ways.ts'
-import { HOST, median, used } from './world.ts'
+import { median, used } from './world.ts'
 
 export interface Figures {
   /** Over this way's own rounds. */
@@ -61,7 +61,7 @@ export const throughput = (ways: readonly Way[], place: Place, rounds: number, m
     ways,
     place,
     rounds,
-    [mode, HOST, 0.7, 1],
+    [mode, place.host, 0.7, 1],
     said => (field(said, 'bytes') * 8) / 1e9 / field(said, 'seconds'),
     said => field(said, 'bytes') / 1e9,
   )
@@ -72,7 +72,7 @@ export const connections = (ways: readonly Way[], place: Place, rounds: number, 
     ways,
     place,
     rounds,
-    ['connections', HOST, 2000, clients],
+    ['connections', place.host, 2000, clients],
     said => (field(said, 'count') - field(said, 'failed')) / field(said, 'seconds'),
     said => field(said, 'count') / 1000,
   )
@@ -91,7 +91,7 @@ export async function latency(
   const table = new Map<string, Latency>()
   for (let round = 0; round < rounds; round++)
     for (const way of ways) {
-      const { said } = await runOnce(way, place, ['trips', HOST, 5000]).catch(() => ({ said: {} }))
+      const { said } = await runOnce(way, place, ['trips', place.host, 5000]).catch(() => ({ said: {} }))
       const best = table.get(way.name)
       table.set(way.name, {
         p50: Math.min(field(said, 'p50'), best?.p50 ?? Number.POSITIVE_INFINITY),
@@ -111,7 +111,7 @@ export async function holdOpen(way: Way, place: Place, count: number): Promise<H
   let opened = 0
   let held = 0
   let memory = 0
-  for await (const { said, carrier } of runLoad(way, place, ['hold', HOST, count, 3])) {
+  for await (const { said, carrier } of runLoad(way, place, ['hold', place.host, count, 3])) {
     opened = said['opened'] ?? opened
     held = said['held'] ?? held
     memory = Math.max(memory, carrier.memory)
@@ -126,9 +126,9 @@ export interface Soak {
 }
 
 /** The first tenth warms up. The rest is compared with the state after it, both after a pause. */
-export async function soak(pen: Way, { load, project }: Place, count: number): Promise<Soak> {
+export async function soak(pen: Way, { load, host, project }: Place, count: number): Promise<Soak> {
   const [first, rest] = [count / 10, (count / 10) * 9]
-  const script = `${load} connections ${HOST} ${first / 2} 4; sleep 4; ${load} connections ${HOST} ${rest / 2} 4; sleep 4`
+  const script = `${load} connections ${host} ${first / 2} 4; sleep 4; ${load} connections ${host} ${rest / 2} 4; sleep 4`
   const child = Bun.spawn([...pen.before, 'sh', '-c', `${script}; exec sleep 1`], {
     cwd: project,
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -29,7 +29,7 @@ const READY_MS = 15_000
 export function installPeers(directory: string): void {
   if (process.env['PEN_NO_INSTALL'] === '1') return
   const missing = Object.entries({
-    squid: 'squid',
+    '/usr/lib/squid/security_file_certgen': 'squid-openssl',
     tinyproxy: 'tinyproxy',
     mitmdump: 'mitmproxy',
     socat: 'socat',
@@ -125,7 +125,7 @@ export async function startPeers(directory: string): Promise<(Peer | Absent)[]> 
   ])
 }
 
-async function start(
+export async function start(
   name: string,
   port: number,
   fix: string,
@@ -181,7 +181,7 @@ function tinyproxyConfig(directory: string, port: number, more: readonly string[
   ])
 }
 
-function config(directory: string, name: string, lines: readonly string[], mode = 0o644): string {
+export function config(directory: string, name: string, lines: readonly string[], mode = 0o644): string {
   const path = join(directory, name)
   writeFileSync(path, lines.map(line => `${line}\n`).join(''))
   chmodSync(path, mode)

@@ -12,10 +12,19 @@ export interface Report {
   readonly one: Table | undefined
   readonly eight: Table | undefined
   readonly latency: ReadonlyMap<string, Latency> | undefined
+  readonly opened: Opened | undefined
   readonly held1000: Held | undefined
   readonly held5000: Held | undefined
   readonly soak: Soak | undefined
   readonly dns: number | undefined
+}
+
+/** HTTPS requests through proxies that open TLS. */
+export interface Opened {
+  readonly get: Table
+  readonly put: Table
+  readonly new: Table
+  readonly latency: ReadonlyMap<string, Latency>
 }
 
 const show = (value: number): string =>
@@ -40,6 +49,7 @@ export function printReport(report: Report, json: boolean): void {
   printTable('new connections a second, one client (processor: s per 1,000)', report.one, { ahead: true })
   printTable('new connections a second, eight clients', report.eight, { ahead: true })
   if (report.latency) printLatency(report.latency)
+  if (report.opened) printOpened(report.opened)
   for (const [count, held] of [
     [1000, report.held1000],
     [5000, report.held5000],
@@ -110,6 +120,17 @@ function printLatency(table: ReadonlyMap<string, Latency>): void {
   if (pen === undefined || direct === undefined) return
   target(`p50 at most 300 µs more: ${show(pen.p50 - direct.p50)}`, pen.p50 - direct.p50 <= 300)
   target(`p99 at most 2,000 µs more: ${show(pen.p99 - direct.p99)}`, pen.p99 - direct.p99 <= 2000)
+}
+
+function printOpened({ get, put, new: fresh, latency }: Opened): void {
+  printTable('opened: download, Gbit/s (processor: s per GB)', get, { ahead: true })
+  printTable('opened: upload, Gbit/s (processor: s per GB)', put, { ahead: true })
+  printTable('opened: new connections a second, one client (processor: s per 1,000)', fresh, { ahead: true })
+  say('opened: a request on an open connection, µs: p50, p99')
+  for (const [name, { p50, p99 }] of latency) say(`  ${name.padEnd(24)} ${show(p50)} ${show(p99)}`)
+  const [pen, squid] = [latency.get('pen')?.p50, latency.get('squid, ssl-bump')?.p50]
+  if (pen !== undefined && squid !== undefined)
+    target(`no slower than squid: ${show(pen / squid)} ×`, pen <= squid)
 }
 
 function printSoak({ failed, began, ended }: Soak): void {

@@ -14,9 +14,9 @@ export interface Way {
 export const direct: Way = { name: 'direct', before: [], proxyPort: undefined, carrier: undefined }
 
 /** Through the real door: the client is not configured for a proxy. */
-export const throughPen = (pen: string): Way => ({
+export const throughPen = (pen: string, allow = ALLOW): Way => ({
   name: 'pen',
-  before: [pen, 'run', '--limit', 'files=16384', ...ALLOW, '--'],
+  before: [pen, 'run', '--limit', 'files=16384', ...allow, '--'],
   proxyPort: undefined,
   carrier: 'parent',
 })
@@ -37,6 +37,8 @@ export interface Said {
 
 export interface Place {
   readonly load: string
+  /** What the load generator dials. */
+  readonly host: string
   readonly project: string
 }
 

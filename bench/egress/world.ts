@@ -8,14 +8,15 @@ import { join } from 'node:path'
 export const HOST = 'bench.test'
 export const OUTSIDE = '192.0.2.1'
 export const PORTS = { source: 9001, sink: 9002, echo: 9003 } as const
+export const HTTPS = 9004
 
 /** The outside is an address of this machine here. pen refuses those unless a rule names them. */
 export const ALLOW = [HOST, OUTSIDE].flatMap(host =>
   Object.values(PORTS).flatMap(port => ['--allow', `${host}:${port}`]),
 )
 
-/** Runs the same command again, inside the namespace. */
-export function enterNamespace(argv: readonly string[], directory: string): number {
+/** Runs the same command again, inside the namespace. There the machine trusts `authority` alone. */
+export function enterNamespace(argv: readonly string[], directory: string, authority: string): number {
   const hosts = join(directory, 'hosts')
   writeFileSync(hosts, `127.0.0.1 localhost\n${OUTSIDE} ${HOST}\n`)
   const furnish = [
@@ -23,6 +24,7 @@ export function enterNamespace(argv: readonly string[], directory: string): numb
     `ip address add ${OUTSIDE}/32 dev lo`,
     'echo 1 >/proc/sys/net/ipv4/tcp_tw_reuse',
     'mount --bind "$0" /etc/hosts',
+    `mount --bind '${authority}' /etc/ssl/certs/ca-certificates.crt`,
     'exec "$@"',
   ].join(' && ')
   const root = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
@@ -33,13 +35,22 @@ export function enterNamespace(argv: readonly string[], directory: string): numb
 
 export function compileLoad(directory: string): string {
   const out = join(directory, 'load')
-  const made = Bun.spawnSync(['gcc', '-O2', '-pthread', join(import.meta.dir, 'load.c'), '-o', out])
+  const made = Bun.spawnSync([
+    'gcc',
+    '-O2',
+    '-pthread',
+    join(import.meta.dir, 'load.c'),
+    '-o',
+    out,
+    '-lssl',
+    '-lcrypto',
+  ])
   if (made.exitCode !== 0) throw new Error(`gcc failed: ${made.stderr}`)
   return out
 }
 
-export async function startServer(load: string): Promise<{ stop(): void }> {
-  const server = Bun.spawn([load, 'serve', OUTSIDE], { stdout: 'pipe', stderr: 'inherit' })
+export async function startServer(load: string, certificate: string, key: string): Promise<{ stop(): void }> {
+  const server = Bun.spawn([load, 'serve', OUTSIDE, certificate, key], { stdout: 'pipe', stderr: 'inherit' })
   await server.stdout.getReader().read()
   return { stop: () => server.kill('SIGKILL') }
 }

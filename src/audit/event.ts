@@ -99,7 +99,7 @@ interface Fields {
     readonly from?: string | undefined
   }
   /** No rule decides, and the user may answer until then. Another record with the same number has the outcome. */
-  'connection-held': Connection & { readonly until: string }
+  'connection-held': Connection & Partial<Request> & { readonly until: string }
   'connection-denied': Connection & Denial & Partial<Request>
   /** A request to a host with rules about requests, or with a secret. Its connection has records too. */
   'request-allowed': Connection &

@@ -5,6 +5,7 @@
 import type { AuditSink } from '../audit/event.ts'
 import type { Found } from '../base/beneath/open-beneath.ts'
 import type { DescriptorRan, DescriptorRun } from '../base/kernel/run-with-descriptors.ts'
+import type { StreamSocket } from '../gateway/stream/stream-socket.ts'
 import type { InitHandle } from '../limits/init-handle.ts'
 import type { LimitSupport } from '../limits/probe.ts'
 import type { Capabilities } from '../plan/gaps.ts'
@@ -42,7 +43,7 @@ export type HoldResult = 'held' | 'changed' | { readonly failed: string }
 export interface LiveMounts {
   /** False until the sandbox's mounts are complete, and after the sandbox has ended. */
   ready(): boolean
-  /** Follows no link. Undefined when the path does not exist, or when a parent is a link. */
+  /** Follows no link. Undefined when the path does not exist, or when a parent is a link. Throws `Unseen` when a parent is locked. */
   look(path: string): Seen | undefined
   hold(requests: readonly HoldRequest[]): Promise<readonly HoldResult[]>
   /** Call it when every process of the sandbox has ended. */
@@ -122,8 +123,11 @@ export interface Running {
   readonly ended: Promise<Ending>
   /** The pid of the sandbox's first process on the host. Undefined when that process never started. */
   initPid(): number | undefined
-  /** The sandbox's network is in a kernel of its own. The host cannot dial its servers. */
-  readonly ownNetwork?: true
+  /**
+   * Connects to a server on the sandbox's loopback. Present when its network is in a kernel of its own, which the host's
+   * sockets do not reach.
+   */
+  readonly dial?: (port: number) => Promise<StreamSocket>
   /** The network namespace, when pen cannot enter it through the first process. */
   readonly network?: Extract<MadeNamespace, { readonly kind: 'by-helper' }> | undefined
   /**
@@ -218,6 +222,11 @@ export interface Backend {
   readonly slowStart?: string
   /** The engine that has the images. Absent where sandboxes use the host's own programs. */
   engine?(): Engine
+  /**
+   * Prepares what a start needs and the machine does not have, and returns its directory. `from` is a directory of the
+   * user with the files. Absent where a start needs nothing of the kind.
+   */
+  prepareFiles?(cacheDir: string, tell: (line: string) => void, from: string | undefined): Promise<string>
   /** Begins slow work that needs no plan. It is harmless when no start follows, and ends with pen. */
   warm?(cacheDir: string): void
   /** Finds out what this machine can do, by trying. `cacheDir` keeps what stays true until the machine changes. */

@@ -16,21 +16,31 @@ export interface OrderSender {
 
 export type ReportOnOne = Exclude<Report, { kind: 'ready' | 'full' }>
 
+/** Only for a connection, which is a channel without a command. */
+export interface ConnectionEvents {
+  started(): void
+  /** After the last byte of output was delivered. */
+  outputEnded(): void
+}
+
 export class DaemonExecution implements Execution {
   readonly ended: Promise<ExecEnding>
   readonly #channel: number
   readonly #sender: OrderSender
   readonly #output: ExecOutput
+  readonly #connection: ConnectionEvents | undefined
   readonly #end: (ending: ExecEnding) => void
   readonly #credit = new Credit()
   readonly #allowances = { stdout: new Allowance(), stderr: new Allowance() }
   readonly #delivered: Record<Stream, Promise<void> | undefined> = { stdout: undefined, stderr: undefined }
+  #isOutputOver: boolean = false
   #state: 'ordered' | 'started' | 'over' = 'ordered'
   #granted: () => void = () => undefined
   #written: Promise<void> = Promise.resolve()
 
-  constructor(channel: number, output: ExecOutput, sender: OrderSender) {
+  constructor(channel: number, output: ExecOutput, sender: OrderSender, connection?: ConnectionEvents) {
     this.#channel = channel
+    this.#connection = connection
     this.#output = output
     this.#sender = sender
     let end: (ending: ExecEnding) => void = () => undefined
@@ -72,9 +82,14 @@ export class DaemonExecution implements Execution {
     switch (report.kind) {
       case 'started':
         this.#state = 'started'
+        this.#connection?.started()
+        return false
+      case 'stdout-end':
+        this.#endOutput()
         return false
       case 'stdout':
       case 'stderr':
+        if (this.#isOutputOver) throw protocolError('output after its end')
         this.#allowances[report.kind].receive(report.bytes.length)
         this.#deliver(report.kind, report.bytes)
         return false
@@ -154,6 +169,17 @@ export class DaemonExecution implements Execution {
   #used(stream: Stream, length: number): void {
     const bytes = this.#allowances[stream].use(length)
     if (bytes > 0) this.#order({ kind: 'window', channel: this.#channel, stream, bytes })
+  }
+
+  /** Once, and only of a connection. No output follows. */
+  #endOutput(): void {
+    const connection = this.#connection
+    if (connection === undefined || this.#isOutputOver)
+      throw protocolError('"stdout-end" was not expected now')
+    this.#isOutputOver = true
+    const before = this.#delivered.stdout
+    if (before === undefined) connection.outputEnded()
+    else void before.then(() => connection.outputEnded())
   }
 
   #finish(ending: ExecEnding): void {

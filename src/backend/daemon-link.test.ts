@@ -10,34 +10,13 @@ import {
   SETUP,
   startDaemon,
 } from '../../test/exec-daemon/exec-daemon.ts'
+import { takenOver } from '../../test/exec-daemon/taken-over.ts'
 import { Stopwatch } from '../../test/stopwatch.ts'
-import { encodeReport, type Order, OrderReader, type Report } from '../protocol/exec-messages.ts'
+import type { Report } from '../protocol/exec-messages.ts'
 import { encodeFrame } from '../protocol/frame.ts'
-import { Outbox } from '../protocol/outbox.ts'
 import { WINDOW } from '../protocol/window.ts'
 import { DaemonLink } from './daemon-link.ts'
 import { adoptDaemonSocket, DaemonSocket, listenForDaemon } from './daemon-socket.ts'
-
-/** A compromised exec daemon: it receives orders, and sends what the test wants. */
-async function takenOver() {
-  const [ours, theirs] = pair()
-  const heard: Order[] = []
-  const orders = new OrderReader()
-  const end = adoptDaemonSocket(theirs)
-  const outbox = new Outbox(bytes => end.write(bytes))
-  end.listen({
-    data: bytes => heard.push(...Array.from(orders.push(bytes), order => structuredClone(order))),
-    drain: () => outbox.drain(),
-    close: () => outbox.close(),
-  })
-  const link = new DaemonLink(adoptDaemonSocket(ours), SETUP)
-  const say = (...reports: (Report | Uint8Array)[]) => {
-    for (const report of reports) outbox.send(report instanceof Uint8Array ? report : encodeReport(report))
-  }
-  say({ kind: 'ready' })
-  await link.ready
-  return { link, heard, say }
-}
 
 const until = async (holds: () => boolean): Promise<void> => {
   for (const began = performance.now(); !holds(); await Bun.sleep(1))
@@ -58,6 +37,7 @@ describe('an exec daemon that was taken over ends the link, and commands are los
     'fails what it has started': [started, { kind: 'failed', channel: 1, errno: 'ENOENT', reason: 'no' }],
     'writes more than there is room for': [started, ...Array.from({ length: 5 }, () => stdout(65_536))],
     'gives room that it does not have': [started, { kind: 'window', channel: 1, bytes: 1 }],
+    'ends the output of a command, which is not a connection': [started, { kind: 'stdout-end', channel: 1 }],
     'sends an order': [encodeFrame(3, 1, Uint8Array.of(1))],
     'sends a frame that is too large': [Uint8Array.of(0xff, 0, 0, 0, 18, 0, 0, 0, 1)],
     'sends a message in parts': [started, encodeFrame(18, 1, new Uint8Array(70_000))],

@@ -11,11 +11,13 @@ import { type DaemonSetup, readOrder, writeOrder } from '../protocol/exec-order.
 import { MAX_TEXT, protocolError } from '../protocol/frame.ts'
 import { Outbox } from '../protocol/outbox.ts'
 import type { ExecOrder, ExecOutput, Execution } from './backend.ts'
+import { ChannelSocket } from './channel-socket.ts'
 import { DaemonExecution, type OrderSender } from './daemon-execution.ts'
 import { adoptDaemonSocket, type DaemonSocket } from './daemon-socket.ts'
 
 /** Bytes that may wait for the exec daemon. When it does not read for so long, the link ends. */
 const MAX_BACKLOG = 16 * 2 ** 20
+const MAX_CONNECTIONS = 1024
 
 export class DaemonLink {
   /** Resolves when the exec daemon is confined. Rejects when it ends before that. */
@@ -33,6 +35,7 @@ export class DaemonLink {
   readonly #fullness = Promise.withResolvers<void>()
   #state: 'asked' | 'ready' | 'closed' = 'asked'
   #channels = 0
+  #connections = 0
 
   constructor(socket: DaemonSocket, setup: DaemonSetup) {
     this.#socket = socket
@@ -62,6 +65,27 @@ export class DaemonLink {
       this.#order({ kind: 'exec', channel, order })
     } else execution.receive({ kind: 'failed', channel, ...refusal })
     return execution
+  }
+
+  /**
+   * A connection inside the sandbox: to a port of its loopback, or with the next client of the file broker. Those that
+   * the exec daemon does not end are counted, so it cannot make the supervisor hold more and more.
+   */
+  connect(to: { readonly port: number } | 'broker-client'): ChannelSocket {
+    const channel = ++this.#channels
+    return new ChannelSocket((output, events) => {
+      const execution = new DaemonExecution(channel, output, this.#sender, events)
+      if (this.#state === 'closed' || this.#connections >= MAX_CONNECTIONS) execution.lose()
+      else {
+        this.#connections++
+        void execution.ended.then(() => this.#connections--)
+        this.#executions.set(channel, execution)
+        this.#order(
+          to === 'broker-client' ? { kind: 'accept', channel } : { kind: 'connect', channel, port: to.port },
+        )
+      }
+      return execution
+    })
   }
 
   /** Sends the signal to every running command. */

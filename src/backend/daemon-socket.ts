@@ -23,6 +23,7 @@ export class DaemonSocket {
     open: (native: Native) => {
       native.data.#native = native
       if (native.data.#closed) native.terminate()
+      else native.data.#events?.drain()
     },
     data: (native: Native, bytes: Uint8Array) => {
       const events = native.data.#events
@@ -44,6 +45,12 @@ export class DaemonSocket {
     return this.#closed ? bytes.length : (this.#native?.write(bytes) ?? 0)
   }
 
+  /** Takes one end of a socket pair. What was sent before waits until then. */
+  adopt(fd: number): void {
+    const options = { fd, data: this, socket: DaemonSocket.handlers }
+    Bun.connect(options as unknown as Bun.UnixSocketOptions<DaemonSocket>).catch(() => this.close())
+  }
+
   close(): void {
     this.#native?.terminate()
     this.#end()
@@ -59,8 +66,7 @@ export class DaemonSocket {
 /** Takes one end of a socket pair. The exec daemon has the other end. */
 export function adoptDaemonSocket(fd: number): DaemonSocket {
   const socket = new DaemonSocket()
-  const options = { fd, data: socket, socket: DaemonSocket.handlers }
-  Bun.connect(options as unknown as Bun.UnixSocketOptions<DaemonSocket>).catch(() => socket.close())
+  socket.adopt(fd)
   return socket
 }
 

@@ -19,7 +19,7 @@ const BACKENDS: Partial<Record<BackendName, Load>> = {
   podman: container('podman'),
   docker: container('docker'),
   soft: async () => (await import('./soft/soft.ts')).softBackend,
-  vm: async () => (await import('./vm/vm.ts')).vmBackend,
+  vm: async policy => (await import('./vm/vm.ts')).vmBackend(policy),
 }
 
 /** The backends that give an isolation. The first one that works on this machine is used. */
@@ -68,6 +68,13 @@ export async function chooseBackend(
     })
   if (names.includes('soft')) requireOwnChoice(policy)
   return await firstThatWorks(await Promise.all(loads.map(load => load(policy))), cacheDir)
+}
+
+/** The `prepareFiles` of the backend that the policy names. Probes nothing. */
+export async function filesToPrepare(policy: Policy): Promise<Backend['prepareFiles']> {
+  const [name, ...more] = policy.backend === 'any' ? WANTED[policy.isolation] : [policy.backend]
+  const backend = more.length > 0 || name === undefined ? undefined : await BACKENDS[name]?.(policy)
+  return backend?.prepareFiles
 }
 
 /** A project may extend the policy, but it may not choose a sandbox without kernel isolation. */

@@ -75,8 +75,14 @@ function hostTexts(value: unknown): unknown[] {
     secrets?: unknown
   }
   const items = (list: unknown): unknown[] => (Array.isArray(list) ? list : [])
-  const receivers = items(secrets).flatMap(secret => items((secret as { to?: unknown } | null)?.to))
-  return [...items(network?.http), ...items(network?.deny), ...receivers]
+  const receivers = items(secrets).flatMap(secret => {
+    const { to, from } = (secret ?? {}) as { to?: unknown; from?: { oauth?: unknown } | null }
+    return [...items(to), ...items(from?.oauth)]
+  })
+  const hosts = items(network?.http).map(entry =>
+    typeof entry === 'string' ? entry : (entry as { host?: unknown } | null)?.host,
+  )
+  return [...hosts, ...items(network?.deny), ...receivers]
 }
 
 function listLayer(http: readonly Entry[], tcp: readonly Entry[], isPublicSuffix: IsPublicSuffix): Layer[] {

@@ -1,10 +1,13 @@
 /** Secrets in the live config, and values that the user gave pen to store: 0600, in the project's state. */
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { editLiveConfig } from './edit.ts'
 import type { JsonObject, JsonValue } from './json/json.ts'
 import { makeStateDirectory, type Project } from './project.ts'
+
+/** Where tokens of sign-ins are. */
+export const tokenDirectory = (stateDir: string, name: string): string => `${stateDir}/tokens/${name}`
 
 const storedAt = ({ stateDir }: Project, name: string): string => `${stateDir}/secrets/${name}`
 
@@ -39,7 +42,13 @@ export async function removeSecrets(project: Project, names: readonly string[]):
     return kept.length === 0 ? others : { ...config, secrets: kept }
   })
   for (const name of removed) rmSync(storedAt(project, name), { force: true })
-  return removed
+  // Tokens of a sign-in, also of a preset's, which is in no config.
+  const signedIn = names.filter(
+    name => /^\w+$/.test(name) && existsSync(tokenDirectory(project.stateDir, name)),
+  )
+  for (const name of signedIn)
+    rmSync(tokenDirectory(project.stateDir, name), { recursive: true, force: true })
+  return [...new Set([...removed, ...signedIn])]
 }
 
 const listOf = (config: JsonObject): readonly JsonValue[] =>

@@ -9,6 +9,7 @@ import { checkKvm } from './kvm.ts'
 import { checkLeftovers, checkLimits } from './limits.ts'
 import { checkPolicy, checkSandbox } from './sandbox.ts'
 import { checkBubblewrap, checkTools } from './tools.ts'
+import { checkVm } from './vm.ts'
 
 export const CHECKS: readonly Check[] = [
   { id: 'kernel', name: 'the kernel', run: () => checkKernel() },
@@ -26,6 +27,7 @@ export const CHECKS: readonly Check[] = [
   { id: 'dns', name: 'name servers', run: checkHostDns },
   { id: 'policy', name: 'the policy', run: checkPolicy },
   { id: 'engines', name: 'engines', run: checkEngines },
-  { id: 'kvm', name: 'virtual machines', run: checkKvm },
+  { id: 'kvm', name: 'KVM', run: checkKvm },
+  { id: 'vm', name: 'virtual machines', run: checkVm },
   { id: 'run', name: 'pen run', run: checkSandbox },
 ]

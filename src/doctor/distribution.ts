@@ -1,4 +1,5 @@
 /** The Linux distribution and its install command. */
+import { findTool } from '../base/find-tool.ts'
 import { textOf } from './finding.ts'
 
 export type Installer = 'apt' | 'dnf' | 'pacman' | 'apk' | 'zypper'
@@ -59,9 +60,25 @@ export function parseOsRelease(text: string): Distribution {
 export const thisDistribution = (): Distribution =>
   parseOsRelease(textOf('/etc/os-release') || textOf('/usr/lib/os-release'))
 
+const packageNames = (installer: Installer | undefined, packages: readonly string[]): string[] =>
+  packages.flatMap(name => ((installer && PACKAGE_NAMES[name]?.[installer]) ?? name).split(' '))
+
 /** Takes Debian's package names. */
 export function installLine({ installer }: Distribution, ...packages: readonly string[]): string {
-  const names = packages.map(name => (installer && PACKAGE_NAMES[name]?.[installer]) ?? name).join(' ')
+  const names = packageNames(installer, packages).join(' ')
   if (installer === undefined) return `install ${names} with this system's package manager`
   return `sudo ${COMMANDS[installer]} ${names}`
+}
+
+/** The same as words for pen to run, with programs of the system. Undefined when one is missing. */
+export function installWords(
+  { installer }: Distribution,
+  ...packages: readonly string[]
+): readonly string[] | undefined {
+  if (installer === undefined) return undefined
+  const [name = '', ...words] = COMMANDS[installer].split(' ')
+  const program = findTool(name)
+  const sudo = process.getuid?.() === 0 ? '' : findTool('sudo')
+  if (program === undefined || sudo === undefined) return undefined
+  return [...(sudo === '' ? [] : [sudo]), program, ...words, ...packageNames(installer, packages)]
 }

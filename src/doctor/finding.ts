@@ -31,6 +31,8 @@ export interface Finding {
   readonly why?: string | undefined
   /** The fix for this distribution. */
   readonly fix?: string | undefined
+  /** The fix as words that `pen doctor --fix` can run, when the user agrees. */
+  readonly does?: readonly string[] | undefined
 }
 
 /** A finding with the id of its check, unless it has its own. */

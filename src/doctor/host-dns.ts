@@ -72,8 +72,8 @@ export async function askServer(
       if (reply !== undefined) done(reply)
     })
     socket.once('error', () => done())
-    // A connected socket reports a missing server at once.
-    socket.connect(53, server, () => socket.send(asked))
+    // A connected socket reports a missing server at once. Without a network it does not connect.
+    socket.connect(53, server, (error?: unknown) => (error ? done() : socket.send(asked)))
   })
 }
 

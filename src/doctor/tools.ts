@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs'
 import { findTool, missingTool, TRUSTED_DIRECTORIES } from '../base/find-tool.ts'
 import { SYSTEM_ROOTS } from '../plan/system-view.ts'
-import { installLine } from './distribution.ts'
+import { installLine, installWords } from './distribution.ts'
 import { fails, failureOf, type Machine, ok, type Result, weak } from './finding.ts'
 import { describeEscapes, escapesOf, TABLE_DATE } from './known-escapes.ts'
 import { askVersion } from './version.ts'
@@ -42,7 +42,11 @@ export async function checkTools({ distribution }: Machine): Promise<readonly Re
       if (path === undefined) {
         const { message, hint } = missingTool(name, installLine(distribution, from))
         const isNeeded = needed === 'always' || (needed === 'by-root' && isRoot)
-        return { id, ...(isNeeded ? fails : weak)(message, `it ${use}`, hint) }
+        return {
+          id,
+          ...(isNeeded ? fails : weak)(message, `it ${use}`, hint),
+          does: installWords(distribution, from),
+        }
       }
       const version = WITHOUT_VERSION.includes(name) ? undefined : await askVersion(path)
       return { id, ...ok(version === undefined ? path : `${path} ${version}`) }
@@ -65,7 +69,10 @@ export async function checkBubblewrap({ distribution }: Machine): Promise<Result
   const install = installLine(distribution, 'bubblewrap')
   if (bwrap === undefined) {
     const { message, hint } = missingTool('bwrap', install, rootsOwn)
-    return fails(message, 'it creates the sandbox', hint)
+    return {
+      ...fails(message, 'it creates the sandbox', hint),
+      does: installWords(distribution, 'bubblewrap'),
+    }
   }
   const version = (await askVersion(bwrap)) ?? '(unknown version)'
   const failure = await failureOf([bwrap, ...SANDBOX, findTool('true') ?? '/bin/true'])

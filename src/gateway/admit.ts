@@ -10,19 +10,24 @@ import { type DenyRule, printRule } from '../policy/network/net-rule.ts'
 import { findOnce } from '../policy/network/once-rules.ts'
 import type { Sourced } from '../policy/source.ts'
 import type { GatewayContext } from './gateway-context.ts'
+import type { Waiter } from './holds.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import { type Admitted, auditTarget, type Endpoint } from './route.ts'
-import type { ByteStream } from './stream/byte-stream.ts'
 
-export type Admission =
-  | ({ readonly kind: 'allowed' } & Admitted)
+export type Admission = Answered<{ readonly kind: 'allowed' } & Omit<Admitted, 'number'>>
+
+type Answered<A> =
+  | (A & Pick<Admitted, 'number'>)
   | { readonly kind: 'denied'; readonly refusal: Refusal; readonly number: number | undefined }
   /** The audit could not be written. */
   | { readonly kind: 'unrecorded' }
 
-type Judgement =
-  | ({ readonly kind: 'allowed' } & Omit<Admitted, 'number'>)
-  | { readonly kind: 'denied' | 'undecided'; readonly denied: Denied }
+interface Undecided {
+  readonly kind: 'denied' | 'undecided'
+  readonly denied: Denied
+}
+
+type Judgement = ({ readonly kind: 'allowed' } & Omit<Admitted, 'number'>) | Undecided
 
 /** Only these denials are final. */
 const FINAL: ReadonlySet<DenialReason> = new Set(['offline', 'network-off', 'denied-by-rule'])
@@ -38,19 +43,32 @@ export function plainDenial(shared: GatewayContext, endpoint: Endpoint): Denied 
   return judged.kind === 'denied' && !matchesGrant ? judged.denied : undefined
 }
 
-export async function admit(
+export const admit = (shared: GatewayContext, client: Waiter, endpoint: Endpoint): Promise<Admission> =>
+  awaitAnswer(shared, client, { endpoint, target: targetOf(endpoint) }, () =>
+    judge(shared, endpoint, rule => shared.claim(rule)),
+  )
+
+/** What the user is asked: a connection, or a request of one. */
+interface Question extends Pick<HeldRecord, 'request' | 'connection'> {
+  readonly endpoint: Endpoint
+  /** The rule that would decide. Equal questions are counted by it. */
+  readonly target: string
+}
+
+/** Asks `judge`, and while it is undecided waits for a change of the policy. */
+export async function awaitAnswer<A extends { readonly kind: 'allowed' }>(
   shared: GatewayContext,
-  client: ByteStream,
-  endpoint: Endpoint,
-): Promise<Admission> {
+  client: Waiter,
+  { endpoint, target, ...about }: Question,
+  judge: () => A | Undecided,
+): Promise<Answered<A>> {
   const ms = shared.network().hold
   let held: { readonly number: number; readonly until: number } | undefined
   for (;;) {
-    const judged = judge(shared, endpoint, rule => shared.claim(rule))
+    const judged = judge()
     if (judged.kind === 'allowed') return { ...judged, number: held?.number }
-    const denied = (refusal: Refusal): Admission => ({ kind: 'denied', refusal, number: held?.number })
+    const denied = (refusal: Refusal): Answered<A> => ({ kind: 'denied', refusal, number: held?.number })
     if (judged.kind === 'denied') return denied(refusalOf(judged.denied))
-    const target = targetOf(endpoint)
     if (held === undefined) {
       if (!shared.holds.hasRoom(target))
         return denied(
@@ -58,7 +76,7 @@ export async function admit(
         )
       // Each hold writes two records, so holds share the rate limit of denials.
       if (!shared.mayDeny()) return denied(refusalOf(judged.denied))
-      const number = recordHeld(shared, endpoint, ms)
+      const number = recordHeld(shared, endpoint, { ms, ...about })
       if (number === undefined) return { kind: 'unrecorded' }
       held = { number, until: performance.now() + ms }
     }
@@ -98,7 +116,7 @@ export function judge(
   if (verdict.ok) return { kind: 'allowed', allowed: verdict, once: undefined }
   const once = taken(network.once.allow)
   if (once !== undefined) return { kind: 'allowed', allowed: allowedBy(once, to, port), once }
-  const isHeld = waitsForAnswer(network, verdict, to, port)
+  const isHeld = waitsForAnswer(network, verdict, to, exactRule(to, port))
   return { kind: isHeld ? 'undecided' : 'denied', denied: verdict }
 }
 
@@ -111,10 +129,21 @@ const heldDenial = (denied: Denied, reason: Refusal['reason'], end: string): Ref
   why: `${denied.why}, and ${end}`,
 })
 
+interface HeldRecord {
+  readonly ms: number
+  /** The connection's own number, if it has one. */
+  readonly connection?: number
+  readonly request?: NonNullable<Refusal['request']>
+}
+
 /** Records that an answer is awaited, and returns its number. Undefined when the audit could not be written. */
-export function recordHeld(shared: GatewayContext, endpoint: Endpoint, ms: number): number | undefined {
-  const connection = shared.nextNumber()
+export function recordHeld(
+  shared: GatewayContext,
+  endpoint: Endpoint,
+  { ms, connection = shared.nextNumber(), request }: HeldRecord,
+): number | undefined {
   const until = new Date(Date.now() + ms).toISOString()
-  const isRecorded = shared.record({ kind: 'connection-held', connection, ...auditTarget(endpoint), until })
+  const about = { ...auditTarget(endpoint), ...request }
+  const isRecorded = shared.record({ kind: 'connection-held', connection, ...about, until })
   return isRecorded ? connection : undefined
 }

@@ -53,7 +53,7 @@ const NO_REFUSAL = { reason: null, why: null, fix: null }
 function show(shared: GatewayContext, endpoint: Endpoint, ms: number): ((ms: number) => void) | undefined {
   const target = targetOf(endpoint)
   if (!shared.holds.hasRoom(target) || !shared.mayDeny()) return undefined
-  const connection = recordHeld(shared, endpoint, ms)
+  const connection = recordHeld(shared, endpoint, { ms })
   if (connection === undefined) return undefined
   const leave = shared.holds.enter(target)
   return ms => {

@@ -3,13 +3,21 @@
  * a sandbox could open many only to wear the user down.
  */
 import type { GatewayLimits } from './limits.ts'
-import type { ByteStream } from './stream/byte-stream.ts'
 
 /** `changed`: the policy changed and may decide now. `closed`: the program closed the connection. */
 export type HoldEnd = 'changed' | 'timeout' | 'closed'
 
+/** The program that waits: a connection, or a stream of HTTP/2. */
+export interface Waiter {
+  readonly ended: boolean
+  readonly closed: boolean
+  /** Ends at the latest after this time, at `stopWaiting`, or when the program goes away. */
+  more(ms: number): Promise<boolean>
+  stopWaiting(): void
+}
+
 interface Waiting {
-  readonly client: ByteStream
+  readonly client: Waiter
   isWoken: boolean
 }
 
@@ -40,7 +48,7 @@ export class Holds {
   }
 
   /** `until` is a time of `performance.now()`. A half-closed client counts as closed. */
-  async wait(client: ByteStream, target: string, until: number): Promise<HoldEnd> {
+  async wait(client: Waiter, target: string, until: number): Promise<HoldEnd> {
     const waiting: Waiting = { client, isWoken: false }
     const leave = this.enter(target)
     this.#waiting.add(waiting)

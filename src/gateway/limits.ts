@@ -40,6 +40,10 @@ export const DEFAULT_LIMITS = {
   maxTarget: 8_192,
   maxRequestFields: 100,
   maxResponseFields: 200,
+  /** The body of a request that pen must hash or rewrite. */
+  maxHeldBody: 8_388_608,
+  /** A request to a sign-in server. */
+  maxTokenRequest: 65_536,
   /** 1xx answers before the final one. */
   maxInformational: 16,
 }

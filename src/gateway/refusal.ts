@@ -20,6 +20,8 @@ export type RefusalReason =
   | 'secret-elsewhere'
   | 'secret-misplaced'
   | 'secret-removed'
+  | 'not-signed'
+  | 'not-exchanged'
 
 export interface Refusal {
   readonly reason: RefusalReason

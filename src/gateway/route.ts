@@ -14,6 +14,7 @@ import { withGrant } from '../policy/network/once-rules.ts'
 import type { Port } from '../policy/network/port.ts'
 import type { RequestLine } from '../policy/network/request-pattern.ts'
 import { mustOpen } from '../policy/network/secret.ts'
+import { openedBy } from '../policy/network/unopened.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import { type Sourced, showSource } from '../policy/source.ts'
 import { Cancellation, type DialFailure, failed } from './dial/dial-result.ts'
@@ -83,6 +84,10 @@ export class Route {
     this.number = number ?? shared.nextNumber()
   }
 
+  get #isTrusted(): boolean {
+    return this.#shared.authority !== undefined
+  }
+
   get upstream(): ByteStream | undefined {
     return this.#upstream
   }
@@ -112,7 +117,14 @@ export class Route {
   deniesTunnel(): Denied | undefined {
     const verdict = this.verdict()
     if (!verdict.ok) return verdict
-    return mustOpen(this.#shared.network().index, verdict) ? denyOtherProtocol(verdict) : undefined
+    return this.#mustOpen(this.#shared.network(), verdict) ? denyOtherProtocol(verdict) : undefined
+  }
+
+  /** For a person whose program does not take an opened connection. */
+  whyOpened(): string {
+    const verdict = this.verdict()
+    const by = verdict.ok ? openedBy(this.#shared.network().index, verdict) : 'a rule about requests'
+    return `pen opens this host for ${by}; to pass it through, allow it with "open": false`
   }
 
   leadsTo(endpoint: Endpoint): boolean {
@@ -150,17 +162,23 @@ export class Route {
 
   /** Begins TLS to the server, if that is still to be done. Undefined when done. Records a failure. */
   async secure(protocol: TlsProtocol = 'http/1.1'): Promise<DialFailure | undefined> {
-    const { trust, limits } = this.#shared
     const upstream = this.#upstream
-    const { to } = this.endpoint
     if (upstream === undefined || this.#isSecured) return undefined
+    const { to } = this.endpoint
+    const { trust, limits } = this.#shared
     const serverName = 'name' in to ? to.name : to.address
     const why = upstream.socket.isSecure
       ? 'proxy'
       : await startTls(upstream, { isServer: false, serverName, ca: trust, protocol }, limits.headMs)
     this.#isSecured = true
     if (why === undefined) return undefined
-    const failure = failed(why === 'certificate' ? 'upstream-certificate' : 'upstream-tls', TLS_FAILURES[why])
+    return this.failTls(why)
+  }
+
+  /** Records that TLS to the server failed. */
+  failTls(why: keyof typeof TLS_FAILURES): DialFailure {
+    const text = why === 'incomplete' ? `${TLS_FAILURES[why]}. ${this.whyOpened()}` : TLS_FAILURES[why]
+    const failure = failed(why === 'certificate' ? 'upstream-certificate' : 'upstream-tls', text)
     this.fail(failure.reason, failure.why)
     return failure
   }
@@ -203,7 +221,7 @@ export class Route {
     const index = this.#indexOf(network)
     const verdict = this.verdict(network)
     if (!verdict.ok) return verdict
-    if (mustOpen(network.index, verdict)) {
+    if (this.#mustOpen(network, verdict)) {
       if (this.serves === 'tunnel') return denyOtherProtocol(verdict)
       for (const request of this.requests) {
         const judged = decideRequest(verdict, request)
@@ -215,6 +233,10 @@ export class Route {
     return check.ok ? undefined : check
   }
 
+  #mustOpen({ index }: NetworkPolicy, verdict: Allowed): boolean {
+    return mustOpen(index, verdict, this.#isTrusted) || this.#shared.vault?.searches(verdict.dial) === true
+  }
+
   #indexOf(network: NetworkPolicy): NetworkIndex {
     if (this.#once === undefined) return network.index
     if (this.#widened?.network !== network) this.#widened = { network, index: withGrant(network, this.#once) }
@@ -224,7 +246,8 @@ export class Route {
 
 const TLS_FAILURES = {
   certificate: 'the server has no certificate for this name that this machine trusts',
-  incomplete: 'the server did not complete its TLS handshake',
+  incomplete:
+    'the server broke off TLS. It may want a client certificate, which an opened connection cannot carry',
   proxy: 'a host that pen opens cannot be reached through a proxy that speaks TLS itself',
 }
 

@@ -7,6 +7,7 @@ import { protocolError } from '../protocol/frame.ts'
 import type { Outbox } from '../protocol/outbox.ts'
 import { isFull } from './bound-processes.ts'
 import { Command } from './command.ts'
+import { Connections } from './connections.ts'
 import { killAll } from './kill.ts'
 import { Spans } from './spans.ts'
 import { NotStarted, start } from './start-command.ts'
@@ -20,6 +21,7 @@ export class Commands {
   readonly #setup: DaemonSetup
   readonly #init: number
   readonly #running = new Map<number, Command>()
+  readonly #connections: Connections
   readonly #spans = new Spans()
   #lastChannel = 0
   #fullTimer: NodeJS.Timeout | undefined
@@ -28,6 +30,7 @@ export class Commands {
     this.#outbox = outbox
     this.#setup = setup
     this.#init = init
+    this.#connections = new Connections(outbox)
     if (process.pid === init)
       reapOrphans(pid => [...this.#running.values()].some(command => command.pid === pid))
     if (setup.processes !== undefined)
@@ -43,11 +46,19 @@ export class Commands {
       case 'exec':
         this.#exec(order.channel, order.order)
         break
+      case 'connect':
+        this.#useChannel(order.channel)
+        this.#connections.dial(order.channel, order.port)
+        break
+      case 'accept':
+        this.#useChannel(order.channel)
+        this.#connections.accept(order.channel)
+        break
       case 'stdin':
-        this.#command(order.channel)?.write(order.bytes)
+        this.#channel(order.channel)?.write(order.bytes)
         break
       case 'stdin-end':
-        this.#command(order.channel)?.endInput()
+        this.#channel(order.channel)?.endInput()
         break
       case 'resize':
         this.#command(order.channel)?.resize(order.columns, order.rows)
@@ -56,10 +67,10 @@ export class Commands {
         this.#command(order.channel)?.signal(order.signal)
         break
       case 'window':
-        this.#command(order.channel)?.grant(order.stream, order.bytes)
+        this.#channel(order.channel)?.grant(order.stream, order.bytes)
         break
       case 'end':
-        this.#endAll(order.channel)
+        if (!this.#connections.end(order.channel)) this.#endAll(order.channel)
         break
       default:
         order satisfies never
@@ -79,9 +90,17 @@ export class Commands {
     return this.#running.get(channel)
   }
 
-  #exec(channel: number, order: ExecOrder): void {
+  #channel(channel: number): Pick<Command, 'write' | 'endInput' | 'grant'> | undefined {
+    return this.#connections.get(channel) ?? this.#command(channel)
+  }
+
+  #useChannel(channel: number): void {
     if (channel <= this.#lastChannel) throw protocolError('a channel that was already used')
     this.#lastChannel = channel
+  }
+
+  #exec(channel: number, order: ExecOrder): void {
+    this.#useChannel(channel)
     try {
       if (this.#running.size >= MAX_COMMANDS)
         throw new NotStarted('EAGAIN', `${MAX_COMMANDS} commands are running in this sandbox already`)

@@ -10,6 +10,7 @@ import type { DaemonSetup } from '../protocol/exec-order.ts'
 import { readSmallFile, required } from './become.ts'
 import { boundProcesses } from './bound-processes.ts'
 import { restrictExecution } from './landlock.ts'
+import { makeMountsNoexec } from './noexec-mounts.ts'
 
 const PR = {
   setDumpable: 4,
@@ -39,6 +40,7 @@ export function confine(setup: DaemonSetup): void {
     check('setgroups', tryCall('setgroups', 0, 0))
     for (const directory of setup.userDirectories) changeOwner(directory, setup.user)
   }
+  if (setup.noexec !== undefined) makeMountsNoexec(setup.noexec)
   if (setup.emptyBounding) emptyBoundingSet()
   keepOnly(setup.user === undefined ? 0 : KEPT)
   check('PR_SET_DUMPABLE', tryCall('prctl', PR.setDumpable, 0, 0, 0, 0))

@@ -17,8 +17,9 @@ import type { Commands } from './commands.ts'
 import { confine } from './confine.ts'
 
 /**
- * `unix:PATH` or `fd:NUMBER`, `port:PATH` in a virtual machine, or `bare:NUMBER` without namespaces. `show:PATH` before that is for a supervisor that may
- * not inspect root's processes. Resolves when the supervisor has disconnected.
+ * `unix:PATH` or `fd:NUMBER`, `port:PATH` in a virtual machine, or `bare:NUMBER` without namespaces.
+ * `show:PATH` before that is for a supervisor that may not inspect root's processes. Resolves when the supervisor has
+ * disconnected.
  */
 export async function runExecDaemon(words: readonly string[]): Promise<ExitCode> {
   const [, shown] = /^show:(.+)$/.exec(words[0] ?? '') ?? []
@@ -58,9 +59,10 @@ export async function runExecDaemon(words: readonly string[]): Promise<ExitCode>
         error: disconnected,
       },
     }
+    // What a command needs is loaded here: a snapshot includes it.
     if (how === 'port')
-      void import('./serial-port.ts').then(({ SerialPort }) => {
-        const port = new SerialPort(where, { data: receive, drain, close: disconnected })
+      void Promise.all([import('./serial-port.ts'), import('./commands.ts')]).then(([{ SerialPort }]) => {
+        const port = new SerialPort(where, { data: receive, drain, close: disconnected }, reject)
         daemon = new ExecDaemon(bytes => port.write(bytes), init, reject)
       }, reject)
     else Bun.connect(options as Bun.UnixSocketOptions<undefined>).catch(reject)

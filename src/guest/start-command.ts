@@ -1,5 +1,5 @@
 /** Starts one command, as the kernel and `execvp` would: in a new session, with only the three standard descriptors. */
-import { closeSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, statSync, writeFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { O_CLOEXEC } from '../base/kernel/descriptor.ts'
 import { descriptorsOf } from '../base/kernel/processes.ts'
@@ -15,6 +15,7 @@ import { MARK } from './kill.ts'
 /** Used when no PATH is set. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin'
 const F_DUPFD_CLOEXEC = 1030
+const TIOCGPTN = 0x80045430
 
 export interface Started {
   readonly child: Bun.Subprocess
@@ -186,10 +187,12 @@ function onTerminal(
   { file, argv0, args, settings }: Program,
   size: NonNullable<ExecOrder['terminal']>,
 ): Started {
-  const known = new Set(descriptorsOf(process.pid))
+  const known = masters()
   const terminal = { cols: size.columns || 80, rows: size.rows || 24, data: () => undefined }
   const child = startProgram([file, ...args], { ...settings, argv0, terminal })
-  const master = tryCall('fcntl', findMaster(known), F_DUPFD_CLOEXEC, 3)
+  // The runtime closes descriptors of earlier terminals late, and numbers return. So terminals are compared too.
+  const [made = -1] = [...masters()].find(([fd, terminal]) => known.get(fd) !== terminal) ?? []
+  const master = tryCall('fcntl', made, F_DUPFD_CLOEXEC, 3)
   child.terminal?.close()
   if (master >= 0)
     return { child, input: master, outputs: [{ stream: 'stdout', fd: master }], terminal: true }
@@ -197,16 +200,16 @@ function onTerminal(
   throw new NotStarted('EMFILE', 'the exec daemon has no descriptor left')
 }
 
-function findMaster(known: ReadonlySet<string>): number {
-  for (const path of descriptorsOf(process.pid)) {
-    if (known.has(path)) continue
-    try {
-      if (readlinkSync(path).endsWith('ptmx')) return Number(path.slice(path.lastIndexOf('/') + 1))
-    } catch {
-      // The descriptor of this directory listing.
-    }
-  }
-  throw new Error('the pseudo-terminal was not found')
+/** Terminals by the descriptors of their masters. */
+function masters(): ReadonlyMap<number, number> {
+  const terminal = new Int32Array(1)
+  return new Map(
+    descriptorsOf(process.pid).flatMap(path => {
+      const fd = Number(path.slice(path.lastIndexOf('/') + 1))
+      const isMaster = tryCall('ioctl', fd, TIOCGPTN, new Uint8Array(terminal.buffer)) === 0
+      return isMaster ? [[fd, terminal[0] ?? -1] as const] : []
+    }),
+  )
 }
 
 /** [read end, write end]. No other command inherits them. */

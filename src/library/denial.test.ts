@@ -60,6 +60,12 @@ describe('a record of the audit', () => {
       until: 'u',
       permission: 'pen allow a.example:443 --session',
     })
+    const request = { name: 'a.example', port: 443, until: 'u', method: 'POST', path: '/x' }
+    expect(askOf(record('connection-held', 'hold', request))).toEqual({
+      target: 'POST a.example:443/x',
+      until: 'u',
+      permission: "pen allow 'POST a.example:443/x' --session",
+    })
     expect(
       limitOf(record('limit-hit', 'error', { limit: 'pids', value: '9 of 8', reason: 'refused' })),
     ).toEqual({

@@ -17,8 +17,9 @@ export interface Denial {
   readonly by: 'command' | 'unknown'
 }
 
-/** A connection that waits for the user's answer. */
+/** A connection or a request that waits for the user's answer. */
 export interface Ask {
+  /** `host:port`, or method, `host:port` and path. */
   readonly target: string
   readonly until: string
   /** The command that allows it, for the user on the host. */
@@ -73,8 +74,14 @@ export function denialOf(record: AuditRecord, by: Denial['by'] = 'unknown'): Den
 /** @internal */
 export function askOf(record: AuditRecord): Ask | undefined {
   if (record.kind !== 'connection-held') return undefined
-  const target = endpoint(record)
-  return { target, until: String(record['until']), permission: `pen allow ${target} --session` }
+  const field = fieldsOf(record)
+  const method = field('method')
+  const until = String(record['until'])
+  if (method === undefined)
+    return { target: endpoint(record), until, permission: `pen allow ${endpoint(record)} --session` }
+  // Never the whole host. The gateway holds only paths of plain characters.
+  const target = `${method} ${endpoint(record)}${field('path') ?? ''}`
+  return { target, until, permission: `pen allow '${target}' --session` }
 }
 
 /** @internal */

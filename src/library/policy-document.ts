@@ -29,7 +29,17 @@ export interface PolicyDocument {
   readonly network?:
     | {
         /** Names that may be reached, as "host:port" or "*.host:port"; the port is 443 if absent. */
-        readonly http?: readonly string[] | undefined
+        readonly http?:
+          | readonly (
+              | string
+              | {
+                  /** A host, as "host:port". */
+                  readonly host: string
+                  /** TLS to it is never opened. */
+                  readonly open: false
+                }
+            )[]
+          | undefined
         /** Addresses that may be reached, as "ip:port", and "host.pen.internal:port". */
         readonly tcp?: readonly string[] | undefined
         /** Named sets of hosts that ship with pen. */
@@ -173,10 +183,16 @@ export interface PolicyDocument {
               /** Attributes of an entry, as secret-tool takes them. */
               readonly keyring: { readonly [name: string]: string }
             }
+          | {
+              /** Token endpoints, as "host:port/oauth/token"; the gateway keeps the tokens of their answers. */
+              readonly oauth: readonly string[]
+            }
         /** Where it may go, as "host:port" or "host:port/path/**"; with "http://" before it without TLS. */
         readonly to: readonly string[]
         /** Where it is replaced, as "header:x-api-key" or "query:key"; Authorization and X-Api-Key if absent. */
         readonly in?: readonly string[] | undefined
+        /** The secret is a pair of AWS keys; pen signs requests with it. */
+        readonly sign?: 'aws' | undefined
       }[]
     | undefined
   /** Gaps to accept, by name. */

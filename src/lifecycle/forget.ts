@@ -5,6 +5,7 @@ import { runningPids } from '../audit/running.ts'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { errnoOf, errnoText, PenError } from '../base/error.ts'
 import { basename } from '../base/posix-path.ts'
+import { printable } from '../base/printable.ts'
 import { presenceOf, statePaths, withChangeLock } from '../control/state.ts'
 import { namesIn } from './list.ts'
 import { stopSandbox } from './stop.ts'
@@ -22,11 +23,29 @@ export async function forgetSandbox(
     const presence = await presenceOf(stateDir)
     refuseWhileRunning(stateDir, presence.is === 'present' ? presence.owner?.pid : undefined)
     await stopSandbox(stateDir)
+    await lookAfterKill(stateDir)
     for (const name of namesIn(stateDir))
       if (name !== lock && !keep.includes(name)) removeState(`${stateDir}/${name}`)
   })
   // Only after the lock file is released, and only if no other command uses the directory again.
   removeIfEmpty(stateDir)
+}
+
+/** The record of a killed run says where to look. Without it, what the sandbox made there would count as the user's. */
+async function lookAfterKill(stateDir: string): Promise<void> {
+  const { sweepKilledRuns } = await import('../protect/sweep-killed-runs.ts')
+  const found: string[] = []
+  const makers = await sweepKilledRuns(stateDir, ({ path }) => void found.push(path))
+  for (const { isThere, done } of makers)
+    if (isThere) found.push('.git')
+    else done()
+  const [first] = found
+  if (first === undefined) return
+  throw new PenError('STATE', {
+    what: `a killed run left something at protected paths, such as ${printable(first, 1024)}; nothing was removed`,
+    at: stateDir,
+    hint: `run pen run -- true in the project, look at ${printable(stateDir, 1024)}/quarantine, then try again`,
+  })
 }
 
 /**
@@ -79,6 +98,9 @@ const notRemoved = (path: string, cause: unknown): PenError =>
   new PenError('STATE', {
     what: `cannot remove a part of the state (${errnoText(cause)})`,
     at: path,
-    hint: 'chmod -R u+w this path and its parent directory, then rm -r this path',
+    hint:
+      errnoOf(cause) === 'EXDEV'
+        ? 'something is mounted below this path: unmount it (findmnt lists it), then try again'
+        : 'chmod -R u+w this path and its parent directory, then rm -r this path',
     cause,
   })

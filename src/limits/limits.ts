@@ -37,8 +37,8 @@ interface LimitOptions {
   readonly growing: readonly string[]
   /** The directory for `limits.output`. It need not exist. */
   readonly output: string | undefined
-  /** A file in pen's state that lists the parents of its cgroups. */
-  readonly placesFile: string
+  /** A file in pen's state that lists the parents of its cgroups. Undefined: a sandbox beside this one sweeps them. */
+  readonly placesFile: string | undefined
 }
 
 interface Usage {
@@ -74,8 +74,13 @@ export class LimitHandle {
     this.#limits = limits
     this.#support = support
     this.#cgroup = bounds.cgroup
-    if (support.mechanism.how !== 'watchdog' && support.mechanism.how !== 'engine')
-      this.#sweep = () => sweepAndRemember(options.placesFile, cgroupParents(support))
+    const { placesFile } = options
+    if (
+      placesFile !== undefined &&
+      support.mechanism.how !== 'watchdog' &&
+      support.mechanism.how !== 'engine'
+    )
+      this.#sweep = () => sweepAndRemember(placesFile, cgroupParents(support))
     this.#disk = new DiskWatch(budgets(limits, options), hit => this.#hit(hit))
     this.#room = new CapacityWatch(limits, hit => this.#hit(hit))
   }

@@ -14,8 +14,9 @@ const RLIMIT_NPROC = 6
 export async function setProcessLimit(pid: number, limits: { readonly nproc: number }): Promise<void> {
   const now = new BigUint64Array(2)
   const isKnown = tryCall('prlimit64', pid, RLIMIT_NPROC, null, now) === 0
-  // A lower hard limit of the user (ulimit -Hu) stays: it is stricter and cannot be raised.
-  const nproc = Math.min(limits.nproc, isKnown ? Number(now[1]) : Number.POSITIVE_INFINITY)
+  // The user's own limit (ulimit -u) counts the sandbox too. Half of it stays free, so that pen can start processes.
+  const own = isKnown ? Math.floor(Number(now[0]) / 2) : Number.POSITIVE_INFINITY
+  const nproc = Math.min(limits.nproc, own)
   const pair = new BigUint64Array([BigInt(nproc), BigInt(nproc)])
   if (tryCall('prlimit64', pid, RLIMIT_NPROC, pair, null) === 0) return
   if (await asItsOwner(pid, `--nproc=${nproc}:${nproc}`)) return

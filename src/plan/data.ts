@@ -1,7 +1,8 @@
 /** A policy and a plan as plain data, for machines and for the text in `show.ts`. It never contains a value that may be secret. */
 import { showDeny } from '../policy/files/decide-file.ts'
-import { printEndpoint, printRule } from '../policy/network/net-rule.ts'
+import { printRule } from '../policy/network/net-rule.ts'
 import { printSecret } from '../policy/network/secret.ts'
+import { openedHosts } from '../policy/network/unopened.ts'
 import { NUMBER_KEYS, type NumberKey, numberOf, showNumber } from '../policy/numbers.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { SettingKey } from '../policy/settings.ts'
@@ -44,6 +45,10 @@ export function policyData(policy: Policy) {
       deny: list(network.deny, printRule),
       secrets: list(network.secrets, printSecret),
       opened: openedHosts(network),
+      unopened: list(
+        network.allow.filter(({ rule }) => rule.open === false),
+        printRule,
+      ),
     },
     exec: {
       timeout: number('exec.timeout'),
@@ -72,19 +77,6 @@ export function policyData(policy: Policy) {
     acceptGaps: policy.acceptGaps,
     ports: policy.ports.map(({ rule, source }) => ({ ...rule, from: showSource(source) })),
   }
-}
-
-/** The hosts of which the gateway opens TLS, and the reason. */
-function openedHosts({ allow, deny, secrets }: Policy['network']) {
-  const rules = [...allow, ...deny].filter(({ rule }) => rule.request !== undefined)
-  return [
-    ...rules.map(({ rule }) => ({ rule: printEndpoint(rule, rule.port), from: printRule(rule) })),
-    ...secrets.flatMap(({ rule: { name, to } }) =>
-      to
-        .filter(({ plain }) => !plain)
-        .map(({ rule }) => ({ rule: printEndpoint(rule, rule.port), from: `secret ${name}` })),
-    ),
-  ]
 }
 
 /** The exact steps of the plan, without the values of variables that may be secret. */

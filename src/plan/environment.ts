@@ -1,5 +1,6 @@
 /** The environment inside: an allowlist. No host variable is passed unless the policy names it. */
 import { COMMAND_LINE } from '../policy/compile.ts'
+import { variablesOf } from '../policy/network/secret.ts'
 import type { Policy } from '../policy/policy.ts'
 import { CACHE_VOLUME, GIT_CONFIG_PATH, SANDBOX_HOME } from '../policy/profile.ts'
 import { showSource } from '../policy/source.ts'
@@ -82,11 +83,14 @@ export const unsetVariables = (policy: Policy, facts: HostFacts): string[] =>
  * gateway, a placeholder takes the name. A key that the user exposes on the command line is no secret of the policy.
  */
 const keptOutside = ({ network, env }: Policy): string[] =>
-  network.secrets.flatMap(({ rule: { name, from } }) => {
-    if (from.kind !== 'env') return [name]
-    const passed = env.get(from.variable)
-    const isAsked = passed?.value.kind !== 'host' || passed.source.layer === COMMAND_LINE
-    return isAsked ? [name] : [name, from.variable]
+  network.secrets.flatMap(({ rule }) => {
+    const { name, from } = rule
+    const isAsked = (variable: string): boolean => {
+      const passed = env.get(variable)
+      return passed?.value.kind !== 'host' || passed.source.layer === COMMAND_LINE
+    }
+    const read = from.kind === 'env' ? variablesOf(rule, from.variable) : []
+    return [...variablesOf(rule, name), ...read.filter(variable => !isAsked(variable))]
   })
 
 export const USER_NAME = 'agent'

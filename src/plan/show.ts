@@ -67,6 +67,7 @@ export function policyText(
   rows('deny', data.network.deny)
   if (data.network.secrets.length > 0) rows('secrets', data.network.secrets)
   if (data.network.opened.length > 0) rows('TLS is opened for', data.network.opened)
+  if (data.network.unopened.length > 0) rows('TLS is never opened for', data.network.unopened)
   if (data.network.upstreamProxy !== null) say(`  upstream proxy: ${data.network.upstreamProxy}`)
   say('  limits:')
   for (const [name, { value, from }] of Object.entries(data.limits))

@@ -47,6 +47,17 @@ test('what the mounts show and let write is what the verdict says, on every path
         expect({ path, ...accessOf(steps, path) }).toEqual({ path, ...said })
       }
     }),
-    { numRuns: 300 },
+    {
+      numRuns: 300,
+      examples: [
+        [
+          {
+            user: [{ files: { write: ['a/b'], protect: ['a'] } }],
+            untrusted: [{ files: { deny: ['a/*/c'] } }],
+            allowUserExpansion: false,
+          },
+        ],
+      ],
+    },
   )
 })

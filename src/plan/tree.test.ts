@@ -83,6 +83,14 @@ describe('the file tree', () => {
     expect(at({}, `${WS}/.git`)).toEqual([`bind rw ${WS}/.git  (holds a protected or denied place)`])
   })
 
+  test('a pin in a protected directory is read-only, also where only the survey protects it', () => {
+    const of = (path: string) => ({ ...factsFor(policyOf({}), EXISTING).repository, protect: [{ path }] })
+    const bound = (path: string) =>
+      at({ files: { deny: ['a/b/key'] } }, `${WS}/a/b`, { repository: { ...of(path), pins: [`${WS}/a/b`] } })
+    expect(bound(`${WS}/a`)).toEqual([`bind ro ${WS}/a/b  (holds a protected or denied place)`])
+    expect(bound(`${WS}/other`)).toEqual([`bind rw ${WS}/a/b  (holds a protected or denied place)`])
+  })
+
   test('a protected place inside a denied one stays under its cover', () => {
     const { steps } = tree({ files: { deny: ['a'], protect: ['a/b'] } })
     expect(accessOf(steps, `${WS}/a/b`)).toEqual({ read: false, write: false })
@@ -192,6 +200,13 @@ describe('the file tree', () => {
       expect(fromHost.map(step => step.op === 'bind' && `${step.mode} ${step.from}`)).toEqual([
         `ro ${WS}/.git/objects`,
       ])
+    })
+
+    test("P3 a denied path in it shows nothing of the host's one; a denied path beside it is pinned", () => {
+      const deny = { files: { deny: ['.git/hooks', 'a/b'] } }
+      const { steps } = tree(deny, { repository: { ...view(git(`${WS}/.git`)), pins: [`${WS}/.git/hooks`] } })
+      const from = steps.flatMap(step => (step.op === 'bind' ? [`${step.mode} ${step.from}`] : []))
+      expect(from.filter(bind => bind.includes(`${WS}/`))).toEqual([`rw ${WS}/a`, `ro ${WS}/.git/objects`])
     })
 
     test('of a linked worktree is at the place of the shared repository, outside the workspace', () => {

@@ -146,14 +146,25 @@ export function buildTree(
   for (const { path, kind, why } of [...facts.denied, ...deniedAbove(policy, make)])
     if (reachable(policy, path)) place('deny', { op: 'cover', at: path as GuestPath, kind, why })
 
+  // The policy does not know what is held for the settings of the repository.
+  const heldBeyond = held.filter(({ path }) => writable(policy, path))
+  const isWritable = (path: string): boolean =>
+    writable(policy, path) && !heldBeyond.some(place => isWithin(path, place.path))
+  // A pin here would show the host's directory in place of the sandbox's own.
+  const replaced = [
+    ...(git === undefined ? [] : [git.path]),
+    ...policy.mounts.flatMap(({ rule }) =>
+      rule.kind === 'host' && isAtItsOwnPath(rule) ? [] : [rule.at as string],
+    ),
+  ]
   // A directory above a protected path could be renamed and replaced. A mount point cannot, so it is pinned.
   for (const path of pinsOf(
     [...held, ...facts.denied].map(({ path }) => path),
     facts.repository.pins,
     policy,
   ))
-    if (readable(policy, path))
-      bind('pin', path, writable(policy, path) ? 'rw' : 'ro', 'holds a protected or denied place')
+    if (readable(policy, path) && !replaced.some(at => isWithin(path, at)))
+      bind('pin', path, isWritable(path) ? 'rw' : 'ro', 'holds a protected or denied place')
 
   const system = image ? [] : systemSteps(facts)
   const others = [...system, ...placed.map(({ step }) => step)]

@@ -4,7 +4,8 @@ import type { HostPath } from './files/path.ts'
 import type { Host } from './network/host.ts'
 import type { AllowRule } from './network/net-rule.ts'
 import { compileNetwork } from './network/network.ts'
-import type { Secret } from './network/secret.ts'
+import { type Secret, variablesOf } from './network/secret.ts'
+import { checkUnopened, isUnopenedSignIn } from './network/unopened.ts'
 import { denyAll, type NetCeiling, type PackageSources, type Policy } from './policy.ts'
 import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
 import type { Setting, Source, Sourced } from './source.ts'
@@ -52,7 +53,10 @@ export function compile(
   const deny = denied.filter(isLasting)
   const exec = section('exec')
   const mirrors = known.flatMap(group => group.mirrors)
-  const secrets = items(settings.secrets).filter(secret => !isExposed(secret, settings.env))
+  const secrets = items(settings.secrets).filter(
+    secret => !isExposed(secret, settings.env) && !isUnopenedSignIn(secret, allow),
+  )
+  checkUnopened({ allow, deny, secrets })
 
   return {
     profile: value(settings.profile, zero.profile),
@@ -107,8 +111,8 @@ export function compile(
 
 /** A variable on the command line is stronger than a secret of the same name in a preset or config. */
 const isExposed = ({ rule, source }: Sourced<Secret>, env: Settings['env']): boolean => {
-  const variable = env?.get(rule.name)?.source.layer
-  return variable === COMMAND_LINE && source.layer !== COMMAND_LINE
+  const layers = variablesOf(rule, rule.name).map(variable => env?.get(variable)?.source.layer)
+  return layers.includes(COMMAND_LINE) && source.layer !== COMMAND_LINE
 }
 
 export const COMMAND_LINE = 'command line'

@@ -31,11 +31,13 @@ function takenBy(schema: SchemaPart): ConfigKey['takes'] {
     case 'boolean':
       return schema.type
     case 'array':
-      return schema.item?.type === 'string' ? 'texts' : 'json'
+      return isText(schema.item) || schema.item?.options?.some(isText) ? 'texts' : 'json'
     default:
       return 'json'
   }
 }
+
+const isText = (schema: SchemaPart | undefined): boolean => schema?.type === 'string'
 
 /** `path` has the keys `names`, and `name` is none of them. */
 function unknownKey(text: string, path: readonly string[], name: string, names: readonly string[]): Refusal {

@@ -7,7 +7,8 @@ import { printable } from '../base/printable.ts'
 import { parseBytes, parseMillis } from '../base/quantity.ts'
 import * as entries from './entries.ts'
 import { absolute, isWithin, type PathWorld, type Trust, tryLocate } from './files/path.ts'
-import { type IsPublicSuffix, parseDenyRule, parseHttpRule, parseTcpRule } from './network/endpoint.ts'
+import { type IsPublicSuffix, parseDenyRule, parseTcpRule } from './network/endpoint.ts'
+import { hostEntry } from './network/unopened.ts'
 import type { ConfigDocument } from './schema.ts'
 import { secretEntry } from './secret-entry.ts'
 import type { EnvValue, Layer, List, SettingKey, Settings } from './settings.ts'
@@ -114,7 +115,7 @@ const READERS: { readonly [K in SettingKey]-?: Reader<Said<K>, Settings[K]> } = 
   'files.write': list(entries.pathGrant),
   'files.deny': list(entries.fileDenial),
   'files.protect': list(entries.protectedPlace),
-  'network.http': list((text, { isPublicSuffix }) => parseHttpRule(text, isPublicSuffix)),
+  'network.http': list(hostEntry),
   'network.tcp': list(parseTcpRule),
   'network.groups': list(entries.group),
   'network.deny': list((text, { isPublicSuffix }) => parseDenyRule(text, isPublicSuffix)),

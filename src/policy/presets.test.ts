@@ -9,7 +9,6 @@ const names = Object.keys(PRESETS) as PresetName[]
 const environment = (isSet: (variable: string) => boolean, isSecret = isSet) => ({
   isSet,
   isSecret,
-  receiverIn: () => 'http://host.pen.internal:4000',
 })
 const everything = environment(() => true)
 const nothing = environment(() => false)
@@ -68,13 +67,13 @@ describe('presets', () => {
     })
   })
 
-  test('a key is a secret for the API of its provider, and for an address that the user set', () => {
+  test('a key is a secret for the API of its provider, and not for an address in the environment', () => {
     const { document, passed, secrets } = presetLayer('claude-code', only('ANTHROPIC_API_KEY'))
     expect(passed).toEqual([])
     expect(secrets).toMatchObject([{ name: 'ANTHROPIC_API_KEY', to: ['api.anthropic.com:443'] }])
     expect(document).not.toHaveProperty('env.ANTHROPIC_API_KEY')
     const elsewhere = presetLayer('claude-code', only('ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL'))
-    expect(elsewhere.secrets[0]?.to).toEqual(['api.anthropic.com:443', 'http://host.pen.internal:4000'])
+    expect(elsewhere.secrets[0]?.to).toEqual(['api.anthropic.com:443'])
   })
 
   test('an agent for any model opens those that there is a key for, and no other', () => {

@@ -18,6 +18,16 @@ interface Provider {
   readonly addresses: readonly string[]
   /** Allowed without a key: the agent has its own sign-in, stored in a volume. */
   readonly always: boolean
+  /** How pen keeps the tokens of that sign-in outside: see decision 83. */
+  readonly signIn?: SignIn
+}
+
+interface SignIn {
+  readonly name: string
+  /** Servers whose answers hold tokens, and hosts that take the tokens. */
+  readonly servers: readonly string[]
+  readonly to: readonly string[]
+  readonly in: readonly string[]
 }
 
 interface PresetVolume {
@@ -65,12 +75,28 @@ const ANTHROPIC = {
   api: 'api.anthropic.com:443',
   places: ['header:x-api-key', 'header:authorization'],
   addresses: ['ANTHROPIC_BASE_URL'],
+  signIn: {
+    name: 'CLAUDE_SIGN_IN',
+    servers: [
+      'platform.claude.com:443/v1/oauth/token',
+      'console.anthropic.com:443/v1/oauth/token',
+      'api.anthropic.com:443/api/oauth/claude_cli/create_api_key',
+    ],
+    to: ['api.anthropic.com:443'],
+    in: ['header:authorization', 'header:x-api-key'],
+  },
 } as const
 const OPENAI = {
   group: 'openai',
   api: 'api.openai.com:443',
   places: ['header:authorization'],
   addresses: ['OPENAI_BASE_URL', 'OPENAI_API_BASE'],
+  signIn: {
+    name: 'OPENAI_SIGN_IN',
+    servers: ['auth.openai.com:443/oauth/token', 'auth.openai.com:443/oauth/revoke'],
+    to: ['chatgpt.com:443', 'api.openai.com:443'],
+    in: ['header:authorization'],
+  },
 } as const
 const GOOGLE = {
   group: 'google-ai',
@@ -88,7 +114,7 @@ const BY_KEY: readonly Provider[] = [
 
 export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
   'claude-code': {
-    version: 3,
+    version: 4,
     title: 'Claude Code',
     // A project can enable the sandbox in its settings. The command line overrides that.
     command: ['claude', '--settings', '{"sandbox":{"enabled":false}}'],
@@ -124,7 +150,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     install: 'npm install --global @anthropic-ai/claude-code',
   },
   codex: {
-    version: 3,
+    version: 4,
     title: 'Codex CLI',
     // Before the subcommand, the flag applies to all of them: interactive, exec, resume and review.
     command: ['codex', '-c', 'sandbox_mode="danger-full-access"'],
@@ -152,7 +178,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     install: 'npm install --global @openai/codex',
   },
   gemini: {
-    version: 3,
+    version: 4,
     title: 'Gemini CLI',
     command: ['gemini'],
     providers: [{ ...GOOGLE, keys: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'], always: true }],
@@ -178,7 +204,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     install: 'npm install --global @google/gemini-cli',
   },
   opencode: {
-    version: 3,
+    version: 4,
     title: 'opencode',
     command: ['opencode'],
     providers: BY_KEY,
@@ -203,7 +229,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     install: 'npm install --global opencode-ai',
   },
   aider: {
-    version: 2,
+    version: 3,
     title: 'aider',
     command: ['aider'],
     providers: BY_KEY,
@@ -248,21 +274,18 @@ export interface PresetEnvironment {
   isSet(variable: string): boolean
   /** Whether the value is fit for a secret. Others, such as `none` for a local model, are passed on. */
   isSecret(variable: string): boolean
-  /** The host in an address, as a secret's `to` names it. */
-  receiverIn(variable: string): string | undefined
 }
 
 /** The layer of a preset for one run. */
 export function presetLayer(name: PresetName, env: PresetEnvironment): PresetLayer {
   const preset = PRESETS[name]
   const isSet = (variable: string): boolean => env.isSet(variable)
-  const secrets = preset.providers.flatMap(({ keys, api, places, addresses }) => {
-    const others = addresses.filter(variable => preset.addresses.includes(variable) && isSet(variable))
-    const to = [api, ...others.flatMap(variable => env.receiverIn(variable) ?? [])]
-    return keys
+  // Never to the host of an address variable: a project's `.envrc` can set that.
+  const secrets = preset.providers.flatMap(({ keys, api, places }) =>
+    keys
       .filter(key => isSet(key) && env.isSecret(key))
-      .map(key => ({ name: key, from: { env: key }, to, in: places }))
-  })
+      .map(key => ({ name: key, from: { env: key }, to: [api], in: places })),
+  )
   const isKept = (key: string): boolean => secrets.some(secret => secret.name === key)
   const keys = preset.providers.flatMap(provider => provider.keys).filter(key => isSet(key) && !isKept(key))
   const addresses = preset.addresses.filter(isSet)
@@ -271,6 +294,11 @@ export function presetLayer(name: PresetName, env: PresetEnvironment): PresetLay
     .filter(provider => provider.always || provider.keys.some(isSet))
     .map(provider => provider.group)
   const hosts = preset.hosts.map(({ rule }) => rule)
+  const signIns = preset.providers.flatMap(({ always, signIn }) => {
+    if (!always || signIn === undefined) return []
+    const { servers, ...secret } = signIn
+    return [{ ...secret, from: { oauth: servers } }]
+  })
   return {
     name: `preset ${name} v${preset.version}`,
     groups,
@@ -284,7 +312,7 @@ export function presetLayer(name: PresetName, env: PresetEnvironment): PresetLay
       network: { ...(groups.length > 0 && { groups }), ...(hosts.length > 0 && { http: hosts }) },
       mounts: preset.volumes.map(({ volume, at }) => ({ volume, at })),
       env: { ...preset.sets, ...Object.fromEntries(passed.map(variable => [variable, { from: 'host' }])) },
-      ...(secrets.length > 0 && { secrets }),
+      ...(secrets.length + signIns.length > 0 && { secrets: [...secrets, ...signIns] }),
     },
   }
 }

@@ -41,6 +41,11 @@ const secretSourceSchema = v.union([
   v.strictObject({
     keyring: described(v.record(v.string(), v.string()), 'Attributes of an entry, as secret-tool takes them'),
   }),
+  v.strictObject({
+    oauth: texts(
+      'Token endpoints, as "host:port/oauth/token"; the gateway keeps the tokens of their answers',
+    ),
+  }),
 ])
 
 const secretSchema = v.strictObject({
@@ -52,6 +57,12 @@ const secretSchema = v.strictObject({
       'Where it is replaced, as "header:x-api-key" or "query:key"; Authorization and X-Api-Key if absent',
     ),
   ),
+  sign: v.optional(oneOf(['aws'], 'The secret is a pair of AWS keys; pen signs requests with it')),
+})
+
+const unopenedSchema = v.strictObject({
+  host: text('A host, as "host:port"'),
+  open: described(v.literal(false), 'TLS to it is never opened'),
 })
 
 const fromHostSchema = v.strictObject({ from: v.literal('host') })
@@ -70,7 +81,10 @@ export const configSchema = v.partial(
       protect: texts('Paths that are never writable, even if they do not exist at the start'),
     }),
     network: section('Which hosts the sandbox reaches', {
-      http: texts('Names that may be reached, as "host:port" or "*.host:port"; the port is 443 if absent'),
+      http: described(
+        v.array(v.union([v.string(), unopenedSchema])),
+        'Names that may be reached, as "host:port" or "*.host:port"; the port is 443 if absent',
+      ),
       tcp: texts('Addresses that may be reached, as "ip:port", and "host.pen.internal:port"'),
       groups: texts('Named sets of hosts that ship with pen'),
       deny: texts('Names and addresses that are always refused: deny wins over allow'),

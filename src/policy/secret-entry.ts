@@ -2,6 +2,7 @@
 import { envEntry } from './entries.ts'
 import { absolute, type PathWorld, type Trust } from './files/path.ts'
 import { type IsPublicSuffix, parseAllowRule } from './network/endpoint.ts'
+import type { AllowRule } from './network/net-rule.ts'
 import { HTTP_PORT } from './network/port.ts'
 import type { Secret, SecretHost, SecretSource } from './network/secret.ts'
 import type { ConfigDocument } from './schema.ts'
@@ -27,7 +28,7 @@ export function secretEntry(said: Said, context: Context): Parsed<Secret> {
     return refuse('a project’s document has no secrets', 'write them into the live config: pen secret add')
   const variable = envEntry(name, undefined)
   if (!variable.ok) return variable
-  const from = source(said.from, context.world)
+  const from = 'oauth' in said.from ? servers(said.from.oauth, context) : source(said.from, context.world)
   if (!from.ok) return from
   if (said.to.length === 0) return refuse('no host may receive it', 'name one under "to"')
   const to: SecretHost[] = []
@@ -36,6 +37,14 @@ export function secretEntry(said: Said, context: Context): Parsed<Secret> {
     if (!host.ok) return host
     to.push(host.value)
   }
+  if (said.sign !== undefined) {
+    if (from.value.kind === 'oauth') return refuse('tokens of a sign-in do not sign', 'remove "sign"')
+    if (said.in !== undefined) return refuse('keys that sign are in no field', 'remove "in"')
+    if (to.some(({ plain }) => plain))
+      return refuse('signed requests need TLS', 'name the host without http://')
+    return { ok: true, value: { name, from: from.value, to, headers: [], parameters: [], sign: said.sign } }
+  }
+  if (from.value.kind === 'oauth') to.push(...from.value.servers.map(rule => ({ rule, plain: false })))
   const headers: string[] = []
   const parameters: string[] = []
   for (const text of said.in ?? DEFAULT_HEADERS.map(key => `header:${key}`)) {
@@ -72,7 +81,22 @@ export function secretHost(text: string, isPublicSuffix: IsPublicSuffix): Parsed
   return { ok: true, value: { rule: value, plain } }
 }
 
-function source(said: Said['from'], world: PathWorld): Parsed<SecretSource> {
+/** Each is also a receiver: a request must be opened to be changed. */
+function servers(texts: readonly string[], { isPublicSuffix }: Context): Parsed<SecretSource> {
+  const rules: AllowRule[] = []
+  for (const text of texts) {
+    const host = secretHost(text, isPublicSuffix)
+    if (!host.ok) return host
+    if (host.value.plain) return refuse('tokens need TLS', 'name the server without http://')
+    if ((host.value.rule.request?.path ?? '') === '' || text.includes('*'))
+      return refuse('a sign-in server has a path without a star', 'write "host:port/oauth/token"')
+    rules.push(host.value.rule)
+  }
+  if (rules.length === 0) return refuse('no sign-in server', 'name one as "host:port"')
+  return { ok: true, value: { kind: 'oauth', servers: rules } }
+}
+
+function source(said: Exclude<Said['from'], { oauth: unknown }>, world: PathWorld): Parsed<SecretSource> {
   if ('env' in said) {
     const variable = envEntry(said.env, undefined)
     return variable.ok ? { ok: true, value: { kind: 'env', variable: said.env } } : variable

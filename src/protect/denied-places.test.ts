@@ -74,6 +74,36 @@ describe('a survey', () => {
     expect(short(denied.survey())).toEqual(['config/new/prod'])
   })
 
+  test('P3 finds a denied path behind a link on the way, and watches the path to it before it is there', () => {
+    mkdirSync(`${ws}/real`)
+    symlinkSync('real', `${ws}/conf`)
+    const denied = places(['conf/*/key'], [`${ws}/conf/deep/key`])
+    expect(short(denied.survey())).toEqual(['real/deep/key'])
+    expect(denied.judge(`${ws}/real`, 'deep')).toBe('survey')
+    file('real/deep/key')
+    expect(short(denied.survey())).toEqual(['real/deep/key'])
+    expect([...denied.directories.keys()].sort(byText)).toEqual([ws, `${ws}/real/deep`])
+  })
+
+  test('P3 watches each link of a chain, keeps earlier targets denied, and ends at the fifth', () => {
+    for (const dir of ['sub', 'a', 'b']) mkdirSync(`${ws}/${dir}`)
+    symlinkSync('sub/../sub/second', `${ws}/.env`)
+    const denied = places(['.env*'])
+    const turn = (text: string): string[] => {
+      rmSync(`${ws}/sub/second`, { force: true })
+      symlinkSync(text, `${ws}/sub/second`)
+      return short(denied.survey())
+    }
+    expect(turn('../a/1')).toEqual(['a/1'])
+    expect(denied.judge(`${ws}/sub`, 'second')).toBe('survey')
+    expect(turn('../b/2')).toEqual(['a/1', 'b/2'])
+    expect(turn('../b/3')).toEqual(['a/1', 'b/2', 'b/3'])
+    turn('../b/4')
+    expect(denied.overflows).toBeUndefined()
+    turn('../b/5')
+    expect(denied.overflows).toContain('/.env changed too often')
+  })
+
   test('finds a denied path that is not a glob', () => {
     file('deep/er/key')
     expect(short(places([], [`${ws}/deep/er/key`, '/elsewhere/key']).survey())).toEqual(['deep/er/key'])
@@ -87,10 +117,11 @@ describe('a glob at any depth', () => {
     const denied = places(['**/.env', '**/vault/', 'top'])
     expect(short(denied.survey())).toEqual([])
     const judged: unknown[] = []
-    denied.watchTree(
+    denied.openTree(
       answer => judged.push(answer),
       why => judged.push(why),
     )
+    denied.watchTree()
     try {
       for (let i = 0; i < 200 && judged.length < 3; i++) await Bun.sleep(5)
       expect(judged).toContainEqual({ place: `${ws}/a/b/.env` })

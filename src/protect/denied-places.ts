@@ -4,16 +4,18 @@
  * time, so this code only looks.
  */
 import type { BigIntStats } from 'node:fs'
+import { throughLocked } from '../base/beneath/beneath.ts'
 import { lookAt, Unseen } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
-import { isHostRoot } from '../base/kernel/host-root.ts'
 import { dirname } from '../base/posix-path.ts'
+import { printable } from '../base/printable.ts'
 import { locate } from '../config/locate.ts'
 import { isPattern, nameMatches } from '../policy/files/glob.ts'
 import { isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { AnyDepth } from '../survey/any-depth.ts'
 import { isNonUtf8, matchingNames } from '../survey/expand.ts'
+import { linkText, MAX_LINKS } from '../survey/places.ts'
 import { TOO_MANY, TreeWatch } from './tree-watch.ts'
 
 /** One deny rule, as the components of its path. */
@@ -33,6 +35,8 @@ const MAX_PLACES = 10_000
 const MAX_DIRECTORIES = 10_000
 /** How many are named in messages. */
 const MAX_TOLD = 20
+/** Places to which one denied link may lead during a run. */
+const MAX_TARGETS = 4
 
 /** A denied place, one that needs a survey, or irrelevant. */
 export type Judged = { readonly place: string } | 'survey' | 'nothing'
@@ -44,11 +48,14 @@ export class DeniedPlaces {
   #directories = new Map<string, Step[]>()
   #places = new Set<string>()
   #uncovered = new Map<string, string>()
-  #overflows: boolean = false
+  #overflows: string | undefined
+  #unknown = 0
   readonly #anyDepth: AnyDepth | undefined
   #tree: TreeWatch | undefined
-  /** Targets of links that do not exist yet. */
+  /** Targets of links that do not exist yet, or that a link led to before. */
   #dangling = new Set<string>()
+  /** Each denied link, and where it led to in this run. */
+  readonly #targets = new Map<string, Set<string>>()
 
   /**
    * `roots` are the host's directories that the sandbox sees, each at its own path. `git` is the host's git directory, in
@@ -72,15 +79,19 @@ export class DeniedPlaces {
 
   /**
    * Denied places that cannot be covered, and why, as of the last survey: their names are non-UTF-8, or pen could not look.
-   * A directory that is locked for pen is locked for the sandbox too, which is the same user: the next survey looks again.
    */
   get uncovered(): ReadonlyMap<string, string> {
     return new Map([...this.#uncovered, ...(this.#tree?.uncovered ?? [])])
   }
 
+  /** How many places pen could not look at in the last survey, or lost sight of. */
+  get unknown(): number {
+    return this.#unknown
+  }
+
   /** Why the rules can no longer be enforced: there is more than can be watched. */
   get overflows(): string | undefined {
-    return this.#overflows ? TOO_MANY : undefined
+    return this.#overflows
   }
 
   /** Changes when a survey is due because of a `**` + `/` glob. */
@@ -93,14 +104,20 @@ export class DeniedPlaces {
     for (const trail of this.#trails) this.#descend(trail, trail.root, 0, () => [])
   }
 
-  /** Watches the whole tree for `**` + `/` globs. `found` gets what `judge` would answer. */
-  watchTree(found: (judged: Judged) => void, overflowed: (why: string) => void): void {
+  /**
+   * Prepares to watch the whole tree for `**` + `/` globs. `found` gets what `judge` would answer. Throws when the tree
+   * cannot be watched.
+   */
+  openTree(found: (judged: Judged) => void, overflowed: (why: string) => void): void {
     if (this.#anyDepth === undefined) return
     this.#tree = new TreeWatch(this.#anyDepth, {
       found: path => found(this.#judgeFound(path)),
       overflowed,
     })
-    this.#tree.start()
+  }
+
+  watchTree(): void {
+    this.#tree?.start()
   }
 
   async close(): Promise<void> {
@@ -112,7 +129,8 @@ export class DeniedPlaces {
     this.#directories = new Map()
     this.#places = new Set()
     this.#uncovered = new Map()
-    this.#overflows = false
+    this.#overflows = undefined
+    this.#unknown = 0
     this.#dangling = new Set()
     for (const trail of this.#trails) this.#descend(trail, trail.root, 0, this.#list)
     for (const [path, directoryOnly] of this.#tree?.found ?? []) this.#surveyFound(path, directoryOnly)
@@ -142,15 +160,16 @@ export class DeniedPlaces {
   }
 
   #judgeFound(path: string): Judged {
-    const stats = this.#look(path)
-    if (stats === undefined) return 'nothing'
-    return stats.isFile() && this.#tree?.found.get(path) === false ? { place: path } : 'survey'
+    return this.#tree?.found.get(path) === false && this.#look(path)?.isFile() ? { place: path } : 'survey'
   }
 
+  /** A name that is not there may have moved with its directory: until that is searched, it is not forgotten. */
   #surveyFound(path: string, directoryOnly: boolean): void {
+    const before = this.#unknown
     const stats = this.#look(path)
     if (stats !== undefined) this.#take({ ...split(path), directoryOnly }, path, stats)
-    else if (!this.#uncovered.has(path)) this.#tree?.forget(path)
+    else if (this.#tree?.isSettled === false) this.#unknown++
+    else if (this.#unknown === before) this.#tree?.forget(path)
   }
 
   #trailTo(path: string): Trail[] {
@@ -166,18 +185,22 @@ export class DeniedPlaces {
     if (component === undefined) return
     const steps = this.#directories.get(dir) ?? []
     this.#directories.set(dir, [...steps, { trail, level }])
-    this.#overflows ||= this.#directories.size > MAX_DIRECTORIES
-    if (this.#overflows) return
-    const names = isPattern(component) ? this.#seen(dir, () => list(dir, component)) : [component]
+    if (this.#directories.size > MAX_DIRECTORIES) this.#overflows ??= TOO_MANY
+    if (this.#overflows !== undefined) return
+    // By a path below it: the directory itself may be locked against a listing (`chmod 333`), and open to the sandbox.
+    const listed = `${dir}/${component}`
+    const names = isPattern(component) ? this.#seen(listed, () => list(dir, component)) : [component]
     for (const name of names ?? []) {
       const path = `${dir}/${name}`
       const stats = this.#look(path)
       if (stats === undefined && this.#seen(path, () => isNonUtf8(dir, name)))
         this.#report(path, 'its name is no text')
       if (stats === undefined) continue
-      if (level < trail.names.length - 1) {
-        if (stats.isDirectory()) this.#descend(trail, path, level + 1, list)
-      } else this.#take(trail, path, stats)
+      if (level === trail.names.length - 1) this.#take(trail, path, stats)
+      else if (stats.isDirectory()) this.#descend(trail, path, level + 1, list)
+      else if (stats.isSymbolicLink() && !trail.names.some(isPattern))
+        // A link from before the start. Others are moved away: see survey/denied-ways.ts.
+        this.#throughLink(trail, [path, ...trail.names.slice(level + 1)].join('/'))
     }
   }
 
@@ -191,10 +214,11 @@ export class DeniedPlaces {
   #throughLink(trail: Trail, link: string): void {
     try {
       const { real, kind } = locate(link)
+      this.#remember(link, real)
       if (kind === 'absent' || kind === 'unreachable') {
         // The target is denied as soon as it exists, so the path to it is watched.
         if (this.#dangling.size < MAX_PLACES) this.#dangling.add(real)
-        else this.#overflows = true
+        else this.#overflows ??= TOO_MANY
         return
       }
       const root = dirname(real)
@@ -210,20 +234,48 @@ export class DeniedPlaces {
     }
   }
 
+  /** A sandbox that turns a link all the time could read what the host writes through it in between. */
+  #remember(link: string, real: string): void {
+    const reals = (this.#targets.get(link) ?? new Set()).add(real)
+    this.#targets.set(link, reals)
+    if (this.#targets.size > MAX_PLACES) this.#overflows ??= TOO_MANY
+    if (reals.size > MAX_TARGETS)
+      this.#overflows ??= `the link ${printable(link, 200)} changed too often while the sandbox ran`
+    for (const before of reals)
+      if (before !== real && this.#roots.every(top => !isWithin(top, before))) this.#dangling.add(before)
+    // A link of the chain that changes is a reason for a survey.
+    for (const path of linksOf(link, this.#textOf)) {
+      if (path === link || this.#roots.every(top => !isWithin(path, top))) continue
+      const { root, names } = split(path)
+      const steps = this.#directories.get(root) ?? []
+      this.#directories.set(root, [...steps, { trail: { root, names, directoryOnly: false }, level: 0 }])
+    }
+  }
+
   #add(path: string): void {
     if (this.#places.size < MAX_PLACES) this.#places.add(path)
-    else this.#overflows = true
+    else this.#overflows ??= TOO_MANY
   }
 
   #look = (path: string) => this.#seen(path, () => lookAt(path))
 
+  /** Undefined when it is no link. */
+  #textOf = (path: string) =>
+    this.#seen(path, () => (lookAt(path)?.isSymbolicLink() ? linkText(path) : undefined))
+
+  /** A sandbox may lock the directories on the way. */
   #seen<T>(path: string, look: () => T): T | undefined {
     try {
       return look()
     } catch (error) {
       if (!(error instanceof Unseen)) throw error
-      if (error.errno !== 'EACCES' || isHostRoot())
-        this.#report(path, `pen could not look at it: ${error.errno}`)
+    }
+    try {
+      return throughLocked(path, look)
+    } catch (error) {
+      if (!(error instanceof Unseen)) throw error
+      this.#unknown++
+      this.#report(path, `pen could not look at it: ${error.errno}`)
       return undefined
     }
   }
@@ -236,4 +288,23 @@ export class DeniedPlaces {
 const split = (path: string): Pick<Trail, 'root' | 'names'> => {
   const root = dirname(path)
   return { root, names: [path.slice(root.length + 1)] }
+}
+
+/** The links through which the kernel goes. */
+function linksOf(path: string, textOf: (path: string) => string | undefined): readonly string[] {
+  const links: string[] = []
+  const rest = path.split('/')
+  for (let done = '', name = rest.shift(); name !== undefined; name = rest.shift()) {
+    if (name === '' || name === '.') continue
+    const here = name === '..' ? dirname(done) : `${done}/${name}`
+    const text = name === '..' ? undefined : textOf(here)
+    if (text === undefined) {
+      done = here === '/' ? '' : here
+      continue
+    }
+    if (links.push(here) > MAX_LINKS) break
+    if (text.startsWith('/')) done = ''
+    rest.unshift(...text.split('/'))
+  }
+  return links
 }

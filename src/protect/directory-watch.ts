@@ -15,6 +15,7 @@ const REMOVED = 0x400 | 0x8000
 const LOST = 0x4000
 const IS_DIRECTORY = 0x40000000
 const MAX_WATCHES = 256
+const EACCES = -13
 /** Of one read. A sandbox can make names faster than pen can compare them: then one look at everything is less work. */
 const MAX_EVENTS = 500
 const BATCH = 64 * 1024
@@ -37,6 +38,7 @@ export class DirectoryWatch {
   readonly #events: DirectoryEvents
   readonly #everyMs: number | undefined
   #timer: ReturnType<typeof setInterval> | undefined
+  #emptyAt = 0
   readonly #dirs = new Map<number, string>()
   #fd: number | undefined
   #reader: ReturnType<ReturnType<typeof streamOf>['getReader']> | undefined
@@ -50,12 +52,14 @@ export class DirectoryWatch {
   /** Watches exactly these directories from now on. A directory that was replaced is watched again. */
   set(dirs: Iterable<string>): void {
     const wanted = [...dirs].slice(0, MAX_WATCHES)
-    if (this.#fd === undefined && wanted.length > 0) this.#open()
+    if (wanted.length > 0) this.open()
     const fd = this.#fd
     if (fd === undefined) return
     const before = new Set(this.#dirs.keys())
     for (const dir of wanted) {
       const id = tryCall('inotify_add_watch', fd, Buffer.from(`${dir}\0`), MASK)
+      // A locked directory gets no new watch, and keeps the one that it has.
+      if (id === EACCES) for (const [old, name] of this.#dirs) if (name === dir) before.delete(old)
       if (id < 0) continue
       this.#dirs.set(id, dir)
       before.delete(id)
@@ -71,7 +75,7 @@ export class DirectoryWatch {
    * that is watched already keeps its id, also under a new name.
    */
   add(dir: string, reached: string): number {
-    if (this.#fd === undefined) this.#open()
+    this.open()
     const id = tryCall('inotify_add_watch', this.#fd ?? -1, Buffer.from(`${reached}\0`), MASK)
     if (id >= 0) this.#dirs.set(id, dir)
     return id
@@ -89,25 +93,37 @@ export class DirectoryWatch {
     if (fd !== undefined) closeSync(fd)
   }
 
-  #open(): void {
+  /** False when the user has no instance left. All sandboxes of a user share them, so one can take every instance. */
+  open(): boolean {
+    if (this.#fd !== undefined) return true
     const fd = tryCall('inotify_init1', CLOEXEC_NONBLOCK)
-    if (fd < 0) return
+    if (fd < 0) return false
     this.#fd = fd
     if (this.#everyMs !== undefined) {
       const buffer = Buffer.allocUnsafeSlow(BATCH)
       this.#timer = setInterval(() => this.#readBatch(fd, buffer), this.#everyMs)
       this.#timer.unref()
-      return
+      return true
     }
-    this.#reader = streamOf(this.#fd).getReader()
+    this.#reader = streamOf(fd).getReader()
     void this.#read(this.#reader)
+    return true
+  }
+
+  /** When the last batch had every event (of `performance.now()`). */
+  get emptyAt(): number {
+    return this.#emptyAt
   }
 
   /** Bounded, so that limits and the gateway get their turn. */
   #readBatch(fd: number, buffer: Buffer): void {
     for (const end = performance.now() + BATCH_MS; performance.now() < end && this.#fd === fd; ) {
+      const now = performance.now()
       const filled = tryCall('read', fd, buffer, buffer.length)
-      if (filled <= 0) return
+      if (filled <= 0) {
+        this.#emptyAt = now
+        return
+      }
       this.#parse(buffer.subarray(0, filled))
     }
   }

@@ -6,6 +6,7 @@ import { errnoOf } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
 import { riskySettings } from '../survey/git/config.ts'
 import { readGitConfig, readGitFile } from '../survey/git/directory.ts'
+import { isWithoutGitlinks } from '../survey/git/gitlinks.ts'
 import type { PlaceRule } from '../survey/places.ts'
 
 /** git ships 14 samples. A directory with many more is not git's, and is not listed completely. */
@@ -16,6 +17,8 @@ export function isAllowed(rule: PlaceRule, { parent, name, stats }: Spot, path: 
   switch (rule.kind) {
     case 'nothing':
       return false
+    case 'no-link':
+      return !stats.isSymbolicLink()
     case 'git-dir':
       return stats.isDirectory()
     case 'git-config': {
@@ -24,11 +27,19 @@ export function isAllowed(rule: PlaceRule, { parent, name, stats }: Spot, path: 
     }
     case 'git-hooks':
       return stats.isDirectory() && onlySamples(here)
+    case 'git-index':
+      return stats.isFile() && isWithoutGitlinks(here, idBytes(at(parent, 'config').toString()))
     case 'git-pointer':
       return stats.isFile() && readGitFile(here, dirname(path)) === rule.to
     case 'link':
       return stats.isSymbolicLink() && readsAs(here, rule.text)
   }
+}
+
+function idBytes(config: string): number {
+  const settings = readGitConfig(config) ?? []
+  const format = settings.findLast(({ key }) => key === 'extensions.objectformat')
+  return format?.value === 'sha256' ? 32 : 20
 }
 
 function onlySamples(path: string): boolean {

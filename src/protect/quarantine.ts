@@ -2,94 +2,47 @@
  * Moves files away that appear at protected places while a sandbox runs. A mount can only protect what exists, and pen puts
  * no stub files on the host. Everything at a watched place is hostile and may be swapped between two calls.
  */
-import { closeSync, mkdirSync, readdirSync } from 'node:fs'
+import { type BigIntStats, closeSync, mkdirSync, readdirSync } from 'node:fs'
 import { itself, openDirectory, type Spot, withSpot } from '../base/beneath/beneath.ts'
 import { Unseen } from '../base/beneath/look-at.ts'
-import { disarmTree } from '../base/beneath/tree.ts'
 import { errnoOf } from '../base/error.ts'
 import { listNames } from '../survey/listed-names.ts'
 import type { Held, Watched } from '../survey/places.ts'
+import { HeldNames } from './held-names.ts'
 import { moveOut } from './move-out.ts'
 import { isAllowed } from './place-rule.ts'
-import { type Settled, Settling } from './settling.ts'
-import { inSlices } from './slices.ts'
-import { asideNames } from './watch-record.ts'
-import { isTheFirst, type Place, place, putBack, putLinkBack, remember } from './watched-place.ts'
-
-export interface Moved {
-  readonly kind: 'moved'
-  /** Where it was: the protected place, or a link on the way to it. */
-  readonly path: string
-  /** Where it is now; null when it could not be kept. */
-  readonly to: string | null
-  readonly what: string
-  /** What was put back in its place: the content or link that stood there before. */
-  readonly restored: boolean
-}
-
-/** A held file was replaced or removed on the host, which ends its mount inside the sandbox. */
-export interface Lost {
-  readonly kind: 'lost'
-  readonly path: string
-  readonly gone: boolean
-}
-
-/** An entry at a protected place cannot be moved, or pen could not look at the place (unseen). */
-export interface Stuck {
-  readonly kind: 'stuck' | 'unseen'
-  readonly path: string
-  readonly why: string
-  /** It was renamed in its own directory, to a name that no program reads. */
-  readonly aside?: string
-}
-
-/** A moved entry was too large to keep (removed), or the run ended before it was processed (left). */
-export interface Unkept {
-  readonly kind: 'unkept'
-  readonly path: string
-  readonly how: 'partly' | 'removed' | 'left'
-}
-
-/** A link from a denied name was removed and has been restored: without it the next run would not deny its target. */
-export interface Back {
-  readonly kind: 'back'
-  readonly path: string
-}
-
-export type QuarantineEvent = Moved | Lost | Stuck | Unkept | Back
-
-/** Something of the sandbox is still in the project, or may be. */
-export const isUndone = (event: QuarantineEvent): boolean =>
-  event.kind === 'stuck' || event.kind === 'unseen' || (event.kind === 'unkept' && event.how === 'left')
+import type { Lost, QuarantineEvent } from './quarantine-event.ts'
+import {
+  identityOf,
+  isSame,
+  isTheFirst,
+  type Place,
+  place,
+  putBack,
+  putLinkBack,
+  remember,
+} from './watched-place.ts'
 
 export interface QuarantineOptions {
   readonly watch: readonly Watched[]
   readonly held?: readonly Held[]
   /** A directory for this run on the host, outside every mount. */
   readonly dir: string
-  /** Names for things that cannot be moved there. The record of the run has them. */
-  readonly asides?: readonly string[]
+  /** The sandbox has mounts, so no process inside can remove or replace what is held. */
+  readonly hasMounts?: boolean
   readonly tell: (event: QuarantineEvent) => void
+  /** Nothing holds this place any more. Called before what is there is moved. */
+  readonly onLost?: (place: Watched) => void
 }
-
-/** A sandbox that plants again and again must not fill the disk: after this many, things are removed instead of kept. */
-const MAX_KEPT = 100
-const MAX_KEPT_BYTES = 256 * 1024 * 1024
-/** `pen stop` waits for the end of a run, so each part has this long. Unfinished work is reported. */
-const FINISH_MS = 300
 
 export class Quarantine {
   readonly #options: QuarantineOptions
   readonly #places: Place[]
   readonly #roots = new Map<string, number>()
-  readonly #left = { kept: MAX_KEPT, bytes: MAX_KEPT_BYTES }
-  readonly #settling: Settling
-  readonly #kept: string[] = []
-  /** Entries that were reported with their quarantine path. */
-  readonly #promised = new Set<string>()
   /** As of the last sweep: places that pen could not look at, and why. */
   readonly #unseen = new Map<string, string>()
-  readonly #asides: readonly string[]
+  readonly #changes: HeldNames | undefined
+  #life: 'running' | 'last look' = 'running'
   /** The places and what leads to them, in lower case. */
   readonly #named = new Set<string>()
   readonly #hooks = new Set<string>()
@@ -97,7 +50,6 @@ export class Quarantine {
 
   constructor(options: QuarantineOptions) {
     this.#options = options
-    this.#asides = options.asides ?? asideNames()
     this.#places = [
       ...options.watch.map(w => place(w, undefined)),
       ...(options.held ?? []).map(h => place(h, h)),
@@ -112,7 +64,14 @@ export class Quarantine {
         this.#named.add(`${root}/${names.slice(0, i).join('/')}`.toLowerCase())
       if (rule.kind === 'git-hooks') this.#hooks.add(path)
     }
-    this.#settling = new Settling(settled => this.#settled(settled))
+    const held = this.#places.filter(p => p.identity !== undefined)
+    if (options.hasMounts === true && held.length > 0)
+      this.#changes = new HeldNames(held.map(({ path }) => path))
+    // Nothing runs inside yet: what is there now is the user's.
+    for (const p of held)
+      p.identity =
+        this.#spot(p, ({ stats, depth }) => (depth < p.names.length ? undefined : identityOf(stats))) ??
+        p.identity
     for (const p of this.#places)
       if (p.identity !== undefined && p.rule.kind === 'git-config') this.#spot(p, spot => remember(p, spot))
   }
@@ -121,20 +80,24 @@ export class Quarantine {
   sweep(): readonly QuarantineEvent[] {
     const events: QuarantineEvent[] = []
     this.#unseen.clear()
+    if (this.#life === 'running') this.#changes?.open()
+    this.#changes?.read()
     const listed = new Map([...this.#roots].map(([root, fd]) => [root, listNames(itself(fd))]))
     for (const p of this.#places) {
       // Most places are still absent: one listing answers for all of them.
       const isAbsent = listed.get(p.root)?.mayHave(p.names[0] ?? '') === false
-      if (p.identity === undefined && p.rule.kind !== 'link' && isAbsent) {
-        p.spared = false
-        continue
-      }
+      if (p.identity === undefined && p.rule.kind !== 'link' && isAbsent) continue
       const event = this.#look(p)
       if (event === undefined) continue
       events.push(event)
       this.#options.tell(event)
     }
     return events
+  }
+
+  /** Places that are held, or are to be held again. */
+  held(): string[] {
+    return this.#places.flatMap(({ path, identity }) => (identity === undefined ? [] : [path]))
   }
 
   /** Directories in which a new name can be a protected place, or lead to one. */
@@ -153,68 +116,42 @@ export class Quarantine {
     return this.#named.has(`${dir}/${name}`.toLowerCase()) || this.#hooks.has(dir)
   }
 
-  /** The last look, after every process of the sandbox is gone, so nothing can race it. Unfinished work is reported. */
-  async finish(withinMs = FINISH_MS): Promise<void> {
+  /** The last look, after every process of the sandbox is gone, so nothing can race it. */
+  finish(): void {
+    this.#life = 'last look'
     this.sweep()
     for (const [path, why] of this.#unseen) this.#options.tell({ kind: 'unseen', path, why })
-    await this.#settling.finish(withinMs)
-    await this.#disarmAgain(performance.now() + withinMs)
     this.stop()
-  }
-
-  /** Resolves when everything moved so far is disarmed or removed. */
-  async settled(): Promise<void> {
-    await this.#settling.finish(Number.POSITIVE_INFINITY)
   }
 
   /** Closes the descriptors. */
   stop(): void {
     for (const fd of this.#roots.values()) closeSync(fd)
     this.#roots.clear()
+    this.#changes?.close()
   }
 
   /**
-   * Called after the supervisor mounted a lost place again: the file that is there now is protected. Between the loss and the
-   * mount the sandbox could write or open it. So its content is checked now and from now on, where a rule allows that.
+   * Called after the supervisor mounted a replaced place again. `closed` is the file there, if no process inside has it open. True
+   * when it stays: it is certain to be the user's, or its content is judged from now on. Otherwise it is moved.
    */
-  hold(path: string): void {
-    const found = this.#places.find(p => p.path === path)
-    if (found === undefined) return
-    found.regained = found.rule.kind !== 'nothing'
-    const event = found.regained ? this.#check(found) : undefined
-    if (event !== undefined) {
-      found.identity = undefined
-      this.#options.tell(event)
-      return
-    }
-    this.#spot(found, ({ stats }) => {
-      found.identity = { dev: stats.dev, ino: stats.ino, born: stats.birthtimeNs }
-      found.spared = false
-    })
-  }
-
-  // A process that had a moved directory open could still write into it, until it ended.
-  async #disarmAgain(deadline: number): Promise<void> {
-    const store = this.#kept.length === 0 ? undefined : openDirectory(this.#options.dir)
-    if (store === undefined) return
-    const budget = { entries: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
-    try {
-      for (const label of this.#kept.splice(0)) {
-        const done = await inSlices(disarmTree(store, label, budget), () => deadline)
-        if (done === undefined)
-          this.#options.tell({ kind: 'unkept', path: `${this.#options.dir}/${label}`, how: 'left' })
-      }
-    } finally {
-      closeSync(store)
-    }
-  }
-
-  #settled({ to, how, aside }: Settled): void {
-    if (how === 'kept') this.#kept.push(to.slice(this.#options.dir.length + 1))
-    else if (how === 'full') this.#options.tell({ kind: 'stuck', path: to, why: 'ENOSPC', aside })
-    // A removal is reported only when the entry's quarantine path was announced before.
-    else if (how !== 'removed' || this.#promised.has(to))
-      this.#options.tell({ kind: 'unkept', path: to, how })
+  hold(path: string, closed: { readonly dev: bigint; readonly ino: bigint } | undefined): boolean {
+    const p = this.#places.find(one => one.path === path)
+    if (p === undefined) return false
+    const now = this.#spot(p, ({ stats }) => stats)
+    const isJudged = p.rule.kind !== 'nothing'
+    const isUsers =
+      now !== undefined &&
+      ((p.identity !== undefined && isSame(identityOf(now), p.identity)) ||
+        (closed?.dev === now.dev && closed.ino === now.ino && this.#isByHost(p, now)))
+    p.regained = isJudged
+    if (!isJudged && !isUsers) this.#lose(p)
+    const event = isUsers && !isJudged ? undefined : this.#check(p)
+    if (event !== undefined) this.#options.tell(event)
+    const stays = event === undefined && (isUsers || (isJudged && now !== undefined))
+    p.identity = stays ? identityOf(now) : undefined
+    if (stays) this.#changes?.settle(path)
+    return stays
   }
 
   #look(p: Place): QuarantineEvent | undefined {
@@ -234,16 +171,38 @@ export class Quarantine {
 
   #checkHeld(p: Place): QuarantineEvent | undefined {
     const now = this.#spot(p, ({ stats }) => stats)
-    if (now !== undefined && now.dev === p.identity?.dev && now.ino === p.identity.ino)
+    if (now !== undefined && p.identity !== undefined && isSame(identityOf(now), p.identity)) {
+      this.#changes?.settle(p.path)
       return p.regained ? this.#check(p) : undefined
+    }
+    const lost: Lost = { kind: 'lost', path: p.path, gone: now === undefined }
+    if (now === undefined || p.rule.kind !== 'nothing') {
+      this.#lose(p)
+      return lost
+    }
+    if (!this.#isByHost(p, now)) {
+      this.#lose(p)
+      return this.#check(p)
+    }
+    // Until it is held again, see `hold`. After the last process it needs no mount.
+    if (this.#changes === undefined || this.#life === 'last look') p.identity = identityOf(now)
+    return lost
+  }
+
+  /** Whether what is at a held place was put there by the host. Without mounts, no process inside could. */
+  #isByHost({ path }: Place, now: BigIntStats): boolean {
+    if (this.#changes === undefined) return true
+    return now.isFile() && now.nlink === 1n && this.#changes.of(path) === 'replaced'
+  }
+
+  #lose(p: Place): void {
     p.identity = undefined
-    p.spared = now !== undefined && p.rule.kind === 'nothing'
-    return { kind: 'lost', path: p.path, gone: now === undefined }
+    p.mayBeUsers = true
+    this.#options.onLost?.(p)
   }
 
   #check(p: Place): QuarantineEvent | undefined {
     const seen = this.#spot(p, spot => {
-      if (p.spared) return 'fine'
       if (isTheFirst(p, spot)) {
         // The file of the start is back at its place.
         p.identity = p.first
@@ -255,7 +214,6 @@ export class Quarantine {
       return 'fine'
     })
     if (seen !== undefined) return seen === 'fine' ? undefined : seen
-    p.spared = false
     const root = this.#roots.get(p.root)
     if (root === undefined || !putLinkBack(p, root) || p.told) return undefined
     p.told = true
@@ -265,22 +223,20 @@ export class Quarantine {
   #take(p: Place, spot: Spot): QuarantineEvent | undefined {
     const path = `${p.root}/${p.names.slice(0, spot.depth).join('/')}`
     const { dir } = this.#options
-    const keep = this.#left.kept > 0
     try {
       mkdirSync(dir, { recursive: true, mode: 0o700 })
       this.#count ||= lastNumber(dir)
       const label = `${String(++this.#count).padStart(4, '0')}-${spot.name}`
-      const aside = this.#asides[this.#count % this.#asides.length] ?? ''
-      const taken = moveOut(spot, { dir, label, aside }, keep ? this.#left : undefined)
+      const { mayBeUsers } = p
+      const taken = moveOut(spot, dir, label)
       if (taken === undefined) return undefined
-      const place = `${path.slice(0, path.lastIndexOf('/'))}/${taken.aside}`
-      if (taken.rest === undefined) return { kind: 'stuck', path, why: taken.why, aside: place }
-      this.#left.kept--
-      const to = `${dir}/${label}`
-      if (keep) this.#promised.add(to)
-      this.#settling.add({ to, aside: place, rest: taken.rest })
+      p.mayBeUsers = false
+      if (taken.stuck !== undefined) {
+        const { aside, why } = taken.stuck
+        return { kind: 'stuck', path, why, aside: `${path.slice(0, path.lastIndexOf('/'))}/${aside}` }
+      }
       const restored = spot.depth === p.names.length && putBack(p, spot)
-      return { kind: 'moved', path, to: keep ? to : null, what: taken.what, restored }
+      return { kind: 'moved', path, to: `${dir}/${label}`, what: taken.what, restored, mayBeUsers }
     } catch (error) {
       const why = errnoOf(error)
       if (why === undefined) throw error

@@ -68,7 +68,7 @@ function start(mounts: Mounts, held: readonly string[] = []): void {
     mounts,
     denied,
     covered: 0,
-    held,
+    held: () => held,
     onEvent: event => events.push(event),
     onFlood: () => floods++,
     onDirectories: () => watch?.set(running?.directories() ?? []),
@@ -156,7 +156,7 @@ describe('a denied file', () => {
     expect(await until(() => events.length > 0)).toBeLessThan(200)
   })
 
-  test('that cannot be covered is tried a few times, and reported each time', async () => {
+  test('P3 that cannot be covered is tried a few times and reported, and then ends the sandbox', async () => {
     const mounts = new Mounts()
     mounts.answer = { failed: 'no' }
     start(mounts)
@@ -164,6 +164,18 @@ describe('a denied file', () => {
     await until(() => events.length >= 5)
     await Bun.sleep(400)
     expect(events.map(({ result }) => result)).toEqual(new Array(5).fill({ failed: 'no' }))
+    expect(floods).toBe(1)
+  })
+
+  test('that is covered after some failures ends nothing', async () => {
+    const mounts = new Mounts()
+    mounts.answer = { failed: 'no' }
+    start(mounts)
+    writeFileSync(`${ws}/.env`, 'secret')
+    await until(() => events.length >= 3)
+    mounts.answer = 'held'
+    await until(() => events.at(-1)?.result === 'held')
+    expect([mounts.look(`${ws}/.env`)?.dev, floods]).toEqual([0n, 0])
   })
 
   test('that comes and goes makes less and less work', async () => {

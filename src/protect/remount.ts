@@ -4,7 +4,10 @@
  * sandbox's own view: device and inode are not enough, because file systems reuse inodes at once.
  */
 import type { HoldRequest, HoldResult, LiveMounts } from '../backend/backend.ts'
-import { lookAt, Unseen } from '../base/beneath/look-at.ts'
+import { throughLocked } from '../base/beneath/beneath.ts'
+import { lookAt, lookOrUnseen, Unseen } from '../base/beneath/look-at.ts'
+import { dirname } from '../base/posix-path.ts'
+import { printable } from '../base/printable.ts'
 import type { DeniedPlaces, Judged } from './denied-places.ts'
 import { TOO_MANY } from './tree-watch.ts'
 
@@ -25,8 +28,8 @@ export interface RemountOptions {
   readonly services?: () => readonly string[]
   /** How many denied places were covered at the start. */
   readonly covered: number
-  /** Protected places that were mounted at the start. */
-  readonly held: readonly string[]
+  /** Protected places that are mounted, or are to be mounted again. */
+  readonly held: () => readonly string[]
   readonly onEvent: (event: HoldEvent) => void
   /** Called when `directories` may have changed. */
   readonly onDirectories?: () => void
@@ -66,6 +69,7 @@ export class Remount {
   #covers = 0
   #states = ''
   #survey: 'due' | 'made' = 'made'
+  #unseen: boolean = false
   #surveyAfter = 0
   #retryMs = RETRY_MS
   #life: 'open' | 'closed' = 'open'
@@ -77,20 +81,21 @@ export class Remount {
 
   constructor(options: RemountOptions) {
     this.#options = options
-    for (const path of options.held) {
+    for (const path of options.held()) {
       const [dir, name] = split(path)
       this.#heldIn.set(dir, (this.#heldIn.get(dir) ?? new Set()).add(name))
     }
     // Lists nothing yet, because many runs are short.
     options.denied.begin()
+    options.denied.openTree(judged => {
+      this.#take(judged)
+      if (judged !== 'nothing') this.#hold()
+    }, options.onFlood)
   }
 
   /** Watches the tree for globs at any depth. Other directories are watched by the caller, see `directories`. */
   start(): void {
-    this.#options.denied.watchTree(judged => {
-      this.#take(judged)
-      if (judged !== 'nothing') this.#hold()
-    }, this.#options.onFlood)
+    this.#options.denied.watchTree()
   }
 
   /** Directories in which a new name matters; as of the last survey. */
@@ -111,10 +116,13 @@ export class Remount {
       else {
         this.#makeSurvey()
         const requests = this.#exposed()
-        this.#dueSince = requests.length === 0 ? undefined : this.#dueSince
-        if (requests.length === 0) return
-        this.#holding = this.#holdThese(requests)
-        await this.#holding
+        this.#dueSince = requests.length === 0 && !this.#isBlind ? undefined : this.#dueSince
+        if (this.#dueSince === undefined) return
+        if (requests.length === 0) await Bun.sleep(RETRY_MS)
+        else {
+          this.#holding = this.#holdThese(requests)
+          await this.#holding
+        }
       }
     }
   }
@@ -203,10 +211,11 @@ export class Remount {
     if (this.#survey === 'due' && wait <= 0) this.#makeSurvey()
     const requests = this.#exposed()
     this.#surveyAfter = Math.max(this.#surveyAfter, began + SURVEY_SHARE * (performance.now() - began))
+    if (this.#isBlind) this.#survey = 'due'
     const isDone = requests.length === 0 && this.#survey !== 'due'
     this.#dueSince = isDone ? undefined : (this.#dueSince ?? began)
     if (requests.length > 0) this.#holding = this.#holdThese(requests)
-    else if (this.#survey === 'due') this.#holdLater(wait)
+    else if (this.#survey === 'due') this.#holdLater(Math.max(RETRY_MS, this.#surveyAfter - began))
   }
 
   async #holdThese(requests: readonly Exposed[]): Promise<void> {
@@ -239,17 +248,24 @@ export class Remount {
     }, ms)
   }
 
+  /** There is a denied place that pen could not look at, or lost sight of. */
+  get #isBlind(): boolean {
+    return this.#unseen || this.#options.denied.unknown > 0
+  }
+
   /** Whether the sandbox sees the host's file at a denied place, or no mount at a protected one. */
   #exposed(): Exposed[] {
     const out: Exposed[] = []
     const doubtful = new Set<string>()
+    this.#unseen = false
     for (const path of this.#doubtful) {
       const found = this.#look('cover', path)
       if (found !== undefined) doubtful.add(path)
+      this.#unseen ||= found === 'unseen'
       if (found !== undefined && found !== 'unseen') out.push(found)
     }
     this.#doubtful = doubtful
-    for (const path of this.#options.held) {
+    for (const path of this.#options.held()) {
       const found = this.#look('protect', path)
       if (found !== undefined && found !== 'unseen') out.push(found)
     }
@@ -257,8 +273,31 @@ export class Remount {
   }
 
   #look(how: Exposed['how'], path: string): Exposed | 'unseen' | undefined {
-    const host = lookOrUnseen(path)
-    if (host === 'unseen') return 'unseen'
+    const look = () => this.#lookAt(how, path)
+    for (const attempt of [look, () => throughLocked(path, look)])
+      try {
+        return attempt()
+      } catch (error) {
+        if (!(error instanceof Unseen)) throw error
+      }
+    return this.#isHidden(path) ? undefined : 'unseen'
+  }
+
+  /** Whether a covered directory above is what the sandbox sees. */
+  #isHidden(path: string): boolean {
+    const up = dirname(path)
+    if (up === path) return false
+    try {
+      const [host, inside] = [lookAt(up), this.#options.mounts.look(up)]
+      return inside === undefined || inside.dev !== host?.dev || inside.ino !== host.ino
+    } catch (error) {
+      if (!(error instanceof Unseen)) throw error
+      return this.#isHidden(up)
+    }
+  }
+
+  #lookAt(how: Exposed['how'], path: string): Exposed | undefined {
+    const host = lookAt(path)
     if (host === undefined || host.isSymbolicLink()) return undefined
     const inside = this.#options.mounts.look(path)
     if (inside === undefined || inside.dev !== host.dev || inside.ino !== host.ino) return undefined
@@ -269,18 +308,13 @@ export class Remount {
 
   #settle({ how, path }: Exposed, result: HoldResult): void {
     if (result === 'changed') return
-    if (result !== 'held') this.#failures.set(path, (this.#failures.get(path) ?? 0) + 1)
-    else if (how === 'cover') this.#covers++
+    const failures = result === 'held' ? 0 : (this.#failures.get(path) ?? 0) + 1
+    this.#failures.set(path, failures)
+    if (result === 'held' && how === 'cover') this.#covers++
     this.#options.onEvent({ how, path, result })
-  }
-}
-
-function lookOrUnseen(path: string): ReturnType<typeof lookAt> | 'unseen' {
-  try {
-    return lookAt(path)
-  } catch (error) {
-    if (error instanceof Unseen) return 'unseen'
-    throw error
+    // A sandbox may cause this: it takes every process that its user may start.
+    if (failures === MAX_TRIES && how === 'cover')
+      this.#options.onFlood(`${printable(path, 200)} could not be covered`)
   }
 }
 

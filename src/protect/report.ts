@@ -1,6 +1,6 @@
 /** What happened at protected and denied places, as lines for the user. Paths and reasons are hostile text. */
-import { printable, shellWord } from '../base/printable.ts'
-import type { Back, Moved, QuarantineEvent, Stuck, Unkept } from './quarantine.ts'
+import { printable } from '../base/printable.ts'
+import type { Back, Moved, QuarantineEvent, Stuck } from './quarantine-event.ts'
 import type { HoldEvent } from './remount.ts'
 
 const MAX_LINES = 20
@@ -9,7 +9,6 @@ const MAX_LINES = 20
 export class PlaceReport {
   readonly #tell: (line: string) => void
   readonly #lost = new Map<string, string>()
-  readonly #unkept = new Map<Unkept['how'], string[]>()
   readonly #held = new Map<string, { event: HoldEvent; times: number }>()
   readonly #attempts = new Set<string>()
   readonly #once = new Set<string>()
@@ -20,9 +19,8 @@ export class PlaceReport {
   }
 
   event(event: QuarantineEvent): void {
+    if (event.kind === 'moved') this.#lost.delete(event.path)
     if (event.kind === 'lost') this.#lost.set(event.path, lostInWords(event.path, event.gone))
-    else if (event.kind === 'unkept')
-      this.#unkept.set(event.how, [...(this.#unkept.get(event.how) ?? []), event.path])
     // What pen could not look at or move is always reported, even when there are many other lines.
     else if (event.kind === 'unseen' || event.kind === 'stuck' || this.#count++ < MAX_LINES)
       this.#tell(inWords(event))
@@ -45,10 +43,9 @@ export class PlaceReport {
     this.#once.add(line)
   }
 
-  /** The summaries. `dir` is the quarantine of this run. */
-  finish(dir: string): void {
+  /** The summaries. */
+  finish(): void {
     if (this.#count > MAX_LINES) this.#tell(andMore(this.#count - MAX_LINES, 'things at protected places'))
-    for (const [how, paths] of this.#unkept) this.#tell(unkeptInWords(how, paths, dir))
     // A file that was replaced after all was replaced by a program on the host.
     for (const path of this.#attempts)
       if (!this.#held.has(`protect ${path}`) && !this.#lost.has(path)) this.#tell(couldNotReplace(path))
@@ -61,6 +58,12 @@ export class PlaceReport {
 
 export const TOO_SLOW =
   'places: pen could not look at all protected and denied places in time, and ended the sandbox: "pen logs --all" shows what was made'
+
+export const ownLost = (path: string): string =>
+  `git: ${printable(path, 1024)} was removed or replaced on the host; the sandbox has its own there, and was ended`
+
+export const TOO_OFTEN =
+  'places: the sandbox put something at protected places again and again; the sandbox was ended'
 
 export const STUCK = 'places: something at a protected place could not be moved away; the sandbox was ended'
 
@@ -83,7 +86,9 @@ function inWords(event: Moved | Stuck | Back): string {
   const path = printable(event.path, 1024)
   switch (event.kind) {
     case 'moved':
-      return `protected: ${path} appeared (${event.what}) and was ${event.to === null ? 'removed' : `moved to ${printable(event.to, 1024)}`}${event.restored ? '; what stood there before is back' : ''}`
+      if (event.mayBeUsers)
+        return `protected: ${path} was removed or replaced on the host while the sandbox ran. The ${event.what} that appeared there may be the sandbox's, and was moved to ${printable(event.to, 1024)}: when the sandbox has ended, look at it and move it back`
+      return `protected: ${path} appeared (${event.what}) and was moved to ${printable(event.to, 1024)}${event.restored ? '; what stood there before is back' : ''}`
     case 'back':
       return `protected: the link ${path} was removed, and was put back`
     case 'unseen':
@@ -100,18 +105,3 @@ const lostInWords = (path: string, gone: boolean): string =>
 
 const couldNotReplace = (path: string): string =>
   `protected: a program in the sandbox tried to change ${printable(path, 1024)} and could not ("Device or resource busy"): change it on the host`
-
-function unkeptInWords(how: Unkept['how'], paths: readonly string[], dir: string): string {
-  const [first = '', ...more] = paths
-  const what =
-    more.length === 0 ? printable(first, 1024) : `${paths.length} things in ${printable(dir, 1024)}`
-  const remove = shellWord(more.length === 0 ? first : dir)
-  switch (how) {
-    case 'partly':
-      return `protected: ${what}: only a part was kept there, and the rest was removed: it was too much to keep`
-    case 'removed':
-      return `protected: ${what}: removed again, because it was too much to keep`
-    case 'left':
-      return `protected: ${what}: too much to remove in time, and left there${remove === undefined ? '' : `: rm -rf ${remove}`}`
-  }
-}

@@ -1,5 +1,5 @@
 /**
- * Runs work whose size a sandbox decides, such as deleting a million files, a few milliseconds at a time. Timers, limits, the
+ * Runs work whose size a sandbox decides, such as listing a million files, a few milliseconds at a time. Timers, limits, the
  * gateway and `pen stop` never wait for it.
  */
 const SLICE_MS = 4

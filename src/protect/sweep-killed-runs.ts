@@ -1,15 +1,21 @@
 /** Looks at the protected places of runs that were killed, or could not move everything, before the next run begins. */
 import { closeSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { openDirectory, withSpot } from '../base/beneath/beneath.ts'
+import { LIST, openDirectory, withAccess, withSpot } from '../base/beneath/beneath.ts'
+import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import { Unseen } from '../base/beneath/look-at.ts'
+import { PenError } from '../base/error.ts'
+import { signal } from '../base/kernel/end-processes.ts'
 import { isAlive } from '../base/kernel/processes.ts'
 import { dirname } from '../base/posix-path.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { NOTHING, type Watched } from '../survey/places.ts'
-import { isUndone, Quarantine, type QuarantineEvent } from './quarantine.ts'
+import { Quarantine } from './quarantine.ts'
+import { isUndone, type QuarantineEvent } from './quarantine-event.ts'
 import {
   BEAT_MS,
   identityOf,
+  isAside,
+  type Lost,
   MAX_STEP_MS,
   quarantineOf,
   recordsIn,
@@ -17,21 +23,30 @@ import {
   type WatchedRun,
 } from './watch-record.ts'
 
-/** The processes of a killed run are gone this long after it, also on a busy machine. */
+/** A killed pen and its sandbox are gone this long after it, also on a busy machine. */
 const GONE_MS = 2500
 
 const POLL_MS = 5
 /** Equal times differ by rounding. */
 const SLACK_MS = 1
 
-/** `tell` gets what was moved, as at the end of a run. Returns a run that may have made a repository in a project that had none. */
+/** A run that was killed, in a project that had no repository. It may have made one. */
+export interface Maker {
+  readonly run: string
+  /** What is at `.git` now may be of its making. */
+  readonly isThere: boolean
+  /** Call it when the repository is adopted. Until then the record stays. */
+  readonly done: () => void
+}
+
+/** `tell` gets what was moved, as at the end of a run. */
 export async function sweepKilledRuns(
   stateDir: string,
-  tell: (event: QuarantineEvent, quarantine: string) => void,
-): Promise<string | undefined> {
+  tell: (event: QuarantineEvent) => void,
+): Promise<readonly Maker[]> {
   const dir = recordsIn(stateDir)
-  let maker: string | undefined
-  if (!existsSync(dir)) return undefined
+  const makers: Maker[] = []
+  if (!existsSync(dir)) return makers
   for (const run of readdirSync(dir)) {
     const file = `${dir}/${run}`
     const lock = await lockKilled(file, readRecord(file).processes)
@@ -42,31 +57,54 @@ export async function sweepKilledRuns(
     const quarantine = quarantineOf(stateDir, run)
     const places = placesOf(record).filter(place => mayBeOf(end, place))
     let isDone: boolean = true
-    await new Quarantine({
+    new Quarantine({
       watch: places,
       dir: quarantine,
-      asides: record.asides,
       tell: event => {
         isDone &&= !isUndone(event)
-        tell(event, quarantine)
+        tell(event)
       },
     }).finish()
-    if (places.some(({ path, rule }) => rule.kind === 'git-dir' && existsSync(path))) maker = run
     removeIfEmpty(quarantine)
-    if (isDone) lock.release()
-    else closeSync(lock.fd)
+    const done = (): void => (isDone ? lock.release() : closeSync(lock.fd))
+    const isThere = places.some(({ path, rule }) => rule.kind === 'git-dir' && existsSync(path))
+    if (record.watch.some(({ rule }) => rule.kind === 'git-dir')) makers.push({ run, isThere, done })
+    else done()
   }
-  return maker
+  return makers
 }
 
-/** Also where the run may have put things aside. Directories that were replaced since then are another project. */
-function placesOf({ watch, roots, asides }: WatchedRun): readonly Watched[] {
+/** Also what the run put aside. Directories that were replaced since then are another project. */
+function placesOf({ watch, roots }: WatchedRun): readonly Watched[] {
   const same = watch.filter(({ root }) => identityOf(root) === roots[root])
   const parents = new Map(same.map(({ path, root }) => [dirname(path), root]))
   const renamed = [...parents].flatMap(([parent, root]) =>
-    asides.map(name => ({ path: `${parent}/${name}`, root, rule: NOTHING })),
+    asidesIn(parent, root).map(name => ({ path: `${parent}/${name}`, root, rule: NOTHING })),
   )
   return [...same, ...renamed]
+}
+
+/** Through no link, and also in a locked directory. */
+function asidesIn(parent: string, root: string): string[] {
+  const top = openDirectory(root)
+  if (top === undefined) return []
+  const list = (dir: number): string[] =>
+    withAccess(dir, LIST, () => [...directoryEntries(dir)].map(({ name }) => name.toString()).filter(isAside))
+  try {
+    if (parent === root) return list(top)
+    const names = parent.slice(root.length + 1).split('/')
+    return (
+      withSpot(top, names, ({ fd, stats, depth }) =>
+        stats.isDirectory() && depth === names.length ? list(fd) : [],
+      ) ?? []
+    )
+  } catch (error) {
+    // The places in it are reported as unseen.
+    if (!(error instanceof Unseen)) throw error
+    return []
+  } finally {
+    closeSync(top)
+  }
 }
 
 /**
@@ -103,19 +141,26 @@ function mayBeOf(end: number, { path, root }: Watched): boolean {
 }
 
 /**
- * Undefined while the run is there. A killed pen holds its lock until its last thread is gone, and the sandbox ends a moment later:
- * a sandbox that still runs could plant again after the look.
+ * Undefined while the run is there. A killed pen holds its lock until its last thread is gone, and the sandbox ends a moment later.
+ * A sandbox that lives on is killed: it could plant again after the look. The record stays until it is gone.
  */
 async function lockKilled(file: string, processes: WatchedRun['processes']): Promise<Lock | undefined> {
-  const [pen] = processes
+  const [pen, init] = processes
   let lock = tryLock(file)
   if (lock === undefined && (pen === undefined || isAlive(pen))) return undefined
   const end = performance.now() + GONE_MS
   while ((lock === undefined || processes.some(isAlive)) && performance.now() < end) {
+    if (lock !== undefined && init !== undefined && isAlive(init)) signal(init.pid, 'SIGKILL')
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
     lock ??= tryLock(file)
   }
-  return lock
+  if (lock === undefined || init === undefined || !isAlive(init)) return lock
+  closeSync(lock.fd)
+  throw new PenError('STATE', {
+    what: `the sandbox of a killed run cannot be ended (process ${init.pid}), so pen cannot check the protected paths`,
+    at: file,
+    hint: `end it, then try again: sudo kill -9 ${init.pid}`,
+  })
 }
 
 interface SeenRun extends WatchedRun {
@@ -123,14 +168,29 @@ interface SeenRun extends WatchedRun {
   readonly endedAfter: number | undefined
 }
 
+function lostIn(line: string): Lost[] {
+  try {
+    return line.startsWith('{') ? [JSON.parse(line) as Lost] : []
+  } catch {
+    return []
+  }
+}
+
 /** pen wrote it itself. A run that was killed at that moment had not begun. */
 function readRecord(file: string): SeenRun {
-  const none = { processes: [], watch: [], roots: {}, asides: [], booted: 0, endedAfter: undefined }
+  const none = { processes: [], watch: [], roots: {}, booted: 0, endedAfter: undefined }
   try {
-    const [text = '', end = ''] = readFileSync(file, 'utf8').split('\n')
-    const [, seconds] = /^ended ([\d.]+)$/.exec(end) ?? []
-    const watched = JSON.parse(text) as Partial<WatchedRun>
-    return { ...none, ...watched, endedAfter: seconds === undefined ? undefined : Number(seconds) }
+    const [text = '', ...lines] = readFileSync(file, 'utf8').split('\n')
+    const run = { ...none, ...(JSON.parse(text) as Partial<WatchedRun>) }
+    const lost = lines.flatMap(lostIn)
+    // On a full disk it may stand behind half a line.
+    const [, seconds] = /ended ([\d.]+)$/m.exec(lines.join('\n')) ?? []
+    return {
+      ...run,
+      watch: [...run.watch, ...lost.map(({ place }) => place)],
+      roots: { ...Object.fromEntries(lost.map(({ place, in: root }) => [place.root, root])), ...run.roots },
+      endedAfter: seconds === undefined ? undefined : Number(seconds),
+    }
   } catch {
     return none
   }

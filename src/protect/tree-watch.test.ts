@@ -164,3 +164,20 @@ function attempt(act: () => void): void {
     // The directory is not there, or not empty.
   }
 }
+
+/** In a user namespace of its own, because an empty bound of this user would stop every other program. */
+function inNamespace(instances: number): string {
+  const script = `
+    const { TreeWatch } = await import('${import.meta.dir}/tree-watch.ts')
+    const search = { workspace: '${ws}', globs: [{ text: '**/.env' }] }
+    try { await new TreeWatch(search, {}).close(); console.log('opened') } catch (error) { console.log(error.message) }`
+  const bound = `echo ${instances} > /proc/sys/user/max_inotify_instances; exec "$0" -e "$1"`
+  const words = ['unshare', '--user', '--map-root-user', 'sh', '-ec', bound, process.execPath, script]
+  const { stdout, stderr } = Bun.spawnSync(words, { env: { ...process.env, BUN_BE_BUN: '1' } })
+  return `${stdout}${stderr}`
+}
+
+test('P3 a user without an inotify instance gets an error before the start; one instance is enough', () => {
+  expect(inNamespace(0)).toContain('files.deny **/.env needs an inotify instance')
+  expect(inNamespace(8)).toBe('opened\n')
+})

@@ -4,8 +4,9 @@
  * decides how much there is, so the search runs in slices, and a bound that is reached ends the run.
  */
 import { closeSync } from 'node:fs'
-import { itself, LIST, openDirectory, withAccess } from '../base/beneath/beneath.ts'
+import { itself, LIST, openDirectory, throughLocked, withAccess } from '../base/beneath/beneath.ts'
 import { Unseen } from '../base/beneath/look-at.ts'
+import { PenError } from '../base/error.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'
 import { type AnyDepth, bytesOf, isTextPath, shownPath, type TreePath } from '../survey/any-depth.ts'
 import { NO_TEXT } from '../survey/non-utf8-directories.ts'
@@ -28,13 +29,15 @@ const MAX_FOUND = 10_000
 /** How many are named in messages. */
 const MAX_TOLD = 20
 const BATCH_MS = 20
+/** Without a moved directory for this long, every path is searched. */
+const SETTLE_MS = 60
 /** How often a locked directory is tried again. */
 const LOCKED_MS = 250
 /** A moved directory is found by its new name at once. The old name costs only a watch. */
 const CHECK_MS = 1000
 /** After lost events the whole tree is searched again, for at most this part of the time. */
 const SEARCH_SHARE = 4
-const [EACCES, ENOSPC, ENOMEM] = [-13, -28, -12]
+const [EACCES, ENOENT] = [-13, -2]
 
 export class TreeWatch {
   readonly #search: AnyDepth
@@ -63,6 +66,7 @@ export class TreeWatch {
   #namesCheck: 'due' | 'made' = 'made'
   #allSince: number | undefined
   #allAfter = 0
+  #movedAt = 0
   /** Counts denied names: a survey is due when it changed. */
   version = 0
 
@@ -78,6 +82,8 @@ export class TreeWatch {
       },
       BATCH_MS,
     )
+    // Before the command starts: later, a sandbox may have taken every instance.
+    if (!this.#watch.open()) throw noInstance(this.#pattern())
   }
 
   /** Paths at which a denied name appeared, and whether only a directory is denied there. Each may be gone again. */
@@ -87,6 +93,13 @@ export class TreeWatch {
 
   get uncovered(): ReadonlyMap<string, string> {
     return this.#uncovered
+  }
+
+  /** False while directories move: a path of a moment ago may lead elsewhere, and what it led to may have another. */
+  get isSettled(): boolean {
+    const read = this.#watch.emptyAt
+    const isRead = read - this.#movedAt > SETTLE_MS && performance.now() - read < SETTLE_MS
+    return isRead && this.#state === 'idle' && this.#queue.size === 0
   }
 
   forget(path: string): void {
@@ -121,6 +134,7 @@ export class TreeWatch {
         globs.every(glob => glob.directoryOnly),
       )
     else if (what !== 'file' && !this.#search.hides(path)) this.#enqueue(path, what)
+    if (what === 'moved') this.#movedAt = performance.now()
   }
 
   #deny(path: TreePath, directoryOnly: boolean): void {
@@ -179,11 +193,11 @@ export class TreeWatch {
       if (this.#ends()) return
       const here = dir
       try {
-        const visited = yield* this.#search.visit(here, (fd, list) =>
+        const begin = (fd: number, list: () => void): void =>
           withAccess(fd, LIST, () => {
             if (this.#begin(here, fd) || what === 'moved') list()
-          }),
-        )
+          })
+        const visited = yield* this.#search.visit(here, begin, openUnlocked)
         for (const { path, globs } of visited?.denied ?? [])
           if (!this.#found.has(path))
             this.#deny(
@@ -217,7 +231,7 @@ export class TreeWatch {
     // The dot: a watch does not follow the kernel's own link.
     const id = this.#watch.add(dir, `${itself(fd)}/.`)
     if (id === EACCES) throw new Unseen(bytesOf(dir), 'EACCES')
-    if (id === ENOSPC || id === ENOMEM)
+    if (id < 0 && id !== ENOENT)
       this.#overflows(
         `the kernel has no more watches for the directories in which ${this.#pattern()} is searched (sysctl fs.inotify.max_user_watches)`,
       )
@@ -232,6 +246,7 @@ export class TreeWatch {
       return
     }
     this.#left.add(dir)
+    this.#movedAt = performance.now()
     this.#check ??= setTimeout(() => {
       this.#check = undefined
       this.#namesCheck = 'due'
@@ -259,7 +274,7 @@ export class TreeWatch {
 
   #isAt(dir: TreePath, id: number): boolean {
     try {
-      const fd = openDirectory(bytesOf(dir))
+      const fd = openUnlocked(bytesOf(dir))
       if (fd === undefined) return false
       try {
         return this.#add(dir, fd) === id
@@ -318,6 +333,22 @@ export class TreeWatch {
   }
 
   #pattern = (): string => this.#search.globs[0]?.text ?? ''
+}
+
+const noInstance = (pattern: string): PenError =>
+  new PenError('LIMIT', {
+    what: `files.deny ${pattern} needs an inotify instance, and your user has none left`,
+    hint: 'end programs that watch files, such as another sandbox; or raise the bound: sysctl fs.inotify.max_user_instances=1024',
+  })
+
+/** A sandbox may lock the directories above. */
+function openUnlocked(dir: string | Buffer): number | undefined {
+  try {
+    return openDirectory(dir)
+  } catch (error) {
+    if (!(error instanceof Unseen)) throw error
+    return throughLocked(dir, () => openDirectory(dir))
+  }
 }
 
 function isBelowAny(path: TreePath, dirs: ReadonlySet<string>): boolean {

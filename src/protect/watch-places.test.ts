@@ -72,7 +72,10 @@ async function start(whilePaused: WhilePaused): Promise<void> {
   ]
   watch = new PlaceWatch({
     loaded: { policy, project: { stateDir: base } } as unknown as Loaded,
-    facts: { repository: { watch: places, protect: [] }, denied: [] } as unknown as Surveyed,
+    facts: {
+      repository: { watch: places, protect: [], emptyModules: [] },
+      denied: [],
+    } as unknown as Surveyed,
     running: {
       mounts: new Swapping(),
       initPid: () => process.pid,
@@ -110,6 +113,22 @@ test('a planted file is moved within milliseconds, by the same watch', async () 
   await Bun.sleep(60)
   writeFileSync(`${ws}/.npmrc`, 'x')
   expect(await until(() => !existsSync(`${ws}/.npmrc`), 150)).toBe(true)
+})
+
+test('a sandbox that plants again and again is ended; one that plants a few times goes on', async () => {
+  await start(whileFrozen)
+  await Bun.sleep(60)
+  const plant = async (times: number): Promise<void> => {
+    for (let i = 0; i < times; i++) {
+      writeFileSync(`${ws}/.npmrc`, 'x')
+      await until(() => !existsSync(`${ws}/.npmrc`), 1000)
+    }
+  }
+  await plant(3)
+  expect(kills).toBe(0)
+  await plant(3)
+  expect(kills).toBeGreaterThan(0)
+  expect(lines.join()).toContain('again and again')
 })
 
 test('a hook in a repository that was made inside is moved within milliseconds', async () => {

@@ -5,17 +5,23 @@
  */
 import type { AuditEventInput } from '../audit/event.ts'
 import type { Running } from '../backend/backend.ts'
+import { lookAt, Unseen } from '../base/beneath/look-at.ts'
 import { isNoSpace } from '../base/beneath/tree.ts'
+import { isOpenInside, type OpenFile } from '../base/kernel/open-inside.ts'
 import type { Loaded } from '../config/load.ts'
+import { isWithin } from '../policy/files/path.ts'
 import { hostServices } from '../survey/host-services.ts'
 import { ListingCache } from '../survey/listing-cache.ts'
+import { type Held, NOTHING, type Watched } from '../survey/places.ts'
 import type { Surveyed } from '../survey/survey.ts'
 import { DeniedPlaces } from './denied-places.ts'
 import { DirectoryWatch } from './directory-watch.ts'
-import { isUndone, type Moved, Quarantine, type QuarantineEvent } from './quarantine.ts'
+import { Quarantine } from './quarantine.ts'
+import { isUndone, type Moved, type QuarantineEvent } from './quarantine-event.ts'
 import { type HoldEvent, LOOK_MS, Remount } from './remount.ts'
-import { PlaceReport, STUCK, TOO_SLOW } from './report.ts'
-import { sweepKilledRuns } from './sweep-killed-runs.ts'
+import { Repeats } from './repeats.ts'
+import { ownLost, PlaceReport, STUCK, TOO_OFTEN, TOO_SLOW } from './report.ts'
+import { type Maker, sweepKilledRuns } from './sweep-killed-runs.ts'
 import type { WatchRecord } from './watch-record.ts'
 
 export interface WatchOptions {
@@ -35,18 +41,26 @@ const START_AFTER_MS = 20
 const SHARE = 20
 /** A look that takes longer in all ends the run: nothing that pauses a sandbox is certain to hold it. */
 const CATCH_UP_MS = 5000
+/** How long a paused sandbox may take to stand still. */
+const STILL_MS = 400
 
 export class PlaceWatch {
   readonly #options: WatchOptions
   readonly #report: PlaceReport
   readonly #quarantine: Quarantine
+  readonly #repeats = new Repeats()
   readonly #remount: Remount | undefined
   readonly #watch: DirectoryWatch
+  /** Where the sandbox has a directory of its own in place of the host's. */
+  readonly #own: ReadonlySet<string>
   readonly #begin: ReturnType<typeof setTimeout>
   #timer: ReturnType<typeof setInterval> | undefined
   #soon: ReturnType<typeof setTimeout> | undefined
   #notBefore = 0
+  #eagerUntil = 0
   #catchingUp: Promise<void> | undefined
+  /** One pause at a time. */
+  #paused: Promise<unknown> = Promise.resolve()
   #life: 'running' | 'ended' = 'running'
   #isClean: boolean = true
 
@@ -58,12 +72,16 @@ export class PlaceWatch {
     // A sandbox without mounts writes the host's repository, and a new one stays as it is.
     const recorded = watch.filter(({ rule }) => rule.kind !== 'git-dir' || running.sharesHost !== true)
     watchRecord.write(recorded, running.initPid())
+    const hasMounts = running.mounts !== undefined
+    const own = hasMounts ? ownDirectories(facts, loaded.policy.workspace) : []
+    this.#own = new Set(own.map(({ path }) => path))
     this.#quarantine = new Quarantine({
       watch,
-      held: protect,
+      held: [...protect, ...own],
+      hasMounts,
       dir: watchRecord.quarantine,
-      asides: watchRecord.asides,
       tell: event => this.#onEvent(event),
+      onLost: place => this.#onLost(place),
     })
     const roots = loaded.policy.files.read.map(({ rule }) => rule.path)
     if (running.mounts !== undefined)
@@ -72,7 +90,7 @@ export class PlaceWatch {
         denied: deniedPlaces(loaded, git?.path),
         services: () => hostServices(roots, roots).paths,
         covered: facts.denied.length,
-        held: protect.map(({ path }) => path),
+        held: () => this.#quarantine.held(),
         onEvent: event => this.#onHold(event),
         onDirectories: () => this.#setWatch(),
         onAttempt: path => this.#report.attempt(path),
@@ -92,19 +110,24 @@ export class PlaceWatch {
     this.#begin = setTimeout(() => this.#start(), START_AFTER_MS)
   }
 
-  /** The last look, after every process of the sandbox is gone, so nothing can race it. */
+  /** After `finish`: nothing of the sandbox is left at a protected place. */
+  get isClean(): boolean {
+    return this.#isClean
+  }
+
+  /** The last look, after every process of the sandbox is gone, so nothing can race it. The caller then closes the record. */
   async finish(): Promise<void> {
     const { watchRecord } = this.#options
     this.#life = 'ended'
+    watchRecord.ended()
     clearTimeout(this.#begin)
     clearTimeout(this.#soon)
     clearInterval(this.#timer)
     await this.#watch.close()
     await this.#remount?.stop()
     await this.#catchingUp
-    await this.#quarantine.finish()
-    this.#report.finish(watchRecord.quarantine)
-    watchRecord.finish(this.#isClean)
+    this.#quarantine.finish()
+    this.#report.finish()
   }
 
   #start(): void {
@@ -132,9 +155,11 @@ export class PlaceWatch {
     const began = performance.now()
     // The watch comes first: what appears after it is an event.
     this.#setWatch()
-    this.#quarantine.sweep()
+    const hasMoved = this.#quarantine.sweep().some(({ kind }) => kind === 'moved' || kind === 'stuck')
     const now = performance.now()
-    this.#notBefore = now + SHARE * (now - began)
+    if (hasMoved) this.#eagerUntil = now + LOOK_MS
+    // After a move there is no delay, also when an old event led to a look that found nothing.
+    this.#notBefore = now < this.#eagerUntil ? 0 : now + SHARE * (now - began)
   }
 
   #setWatch(): void {
@@ -150,14 +175,44 @@ export class PlaceWatch {
       this.#look()
       await this.#remount?.catchUp(end)
     }
-    this.#catchingUp = this.#options
-      .whilePaused(look)
+    this.#catchingUp = this.#whilePaused(look)
       // The kernel refused to freeze or to thaw the sandbox.
       .catch(() => this.#end(TOO_SLOW))
       .finally(() => {
         if (performance.now() < end) clearTimeout(tooSlow)
         this.#catchingUp = undefined
       })
+  }
+
+  async #whilePaused(act: () => Promise<void>): Promise<void> {
+    const mine = this.#paused.then(() => this.#options.whilePaused(act))
+    this.#paused = mine.catch(() => undefined)
+    await mine
+  }
+
+  /** The replaced file at a held place, if no process inside has it open. The sandbox is paused when it does not stand still. */
+  async #closedFile(path: string): Promise<OpenFile | undefined> {
+    const { running } = this.#options
+    const init = running.initPid()
+    // The file server of another kernel keeps files open by itself.
+    if (init === undefined || running.ownKernel === true) return undefined
+    const isClosed = (): OpenFile | 'open' | undefined => {
+      const stats = lookAt(path)
+      if (stats === undefined) return 'open'
+      const file = { path, dev: stats.dev, ino: stats.ino }
+      const isOpen = isOpenInside(init, file)
+      return isOpen === undefined ? undefined : isOpen ? 'open' : file
+    }
+    let found = isClosed()
+    if (found === undefined)
+      await this.#whilePaused(async () => {
+        const end = performance.now() + STILL_MS
+        while (found === undefined && performance.now() < end) {
+          found = isClosed()
+          if (found === undefined) await Bun.sleep(STILL_MS / 20)
+        }
+      })
+    return found === 'open' ? undefined : found
   }
 
   #end(why: string): void {
@@ -170,13 +225,19 @@ export class PlaceWatch {
     this.#isClean &&= !isUndone(event)
     this.#report.event(event)
     if (event.kind === 'moved') this.#options.record(quarantineRecord(event))
+    if ((event.kind === 'moved' || event.kind === 'stuck') && this.#repeats.isTooOften(event.path))
+      this.#end(TOO_OFTEN)
     // Aside, a thing does no harm. On a full disk it may be the last that could be renamed.
     if (event.kind === 'stuck' && (event.aside === undefined || isNoSpace(event.why))) this.#end(STUCK)
   }
 
+  #onLost(place: Watched): void {
+    if (!this.#options.watchRecord.lose(place)) this.#end(STUCK)
+    else if (this.#own.has(place.path)) this.#end(ownLost(place.path))
+  }
+
   #onHold(event: HoldEvent): void {
     const reason = typeof event.result === 'string' ? undefined : event.result.failed
-    this.#report.holdEvent(event)
     this.#options.record({
       kind: 'place-held',
       path: event.path,
@@ -184,7 +245,22 @@ export class PlaceWatch {
       held: reason === undefined,
       reason,
     })
-    if (event.how === 'protect' && reason === undefined) this.#quarantine.hold(event.path)
+    // Some places are both denied and protected.
+    const isHeld = event.how === 'protect' || this.#quarantine.held().includes(event.path)
+    if (isHeld && reason === undefined) void this.#holdAgain(event)
+    else this.#report.holdEvent(event)
+  }
+
+  async #holdAgain(event: HoldEvent): Promise<void> {
+    const closed = await this.#closedFile(event.path).catch(() => undefined)
+    if (this.#life === 'ended') return
+    try {
+      const stays = this.#quarantine.hold(event.path, closed)
+      if (stays || event.how === 'cover') this.#report.holdEvent(event)
+    } catch (error) {
+      // Unseen: the next look sees it, or ends the run.
+      if (!(error instanceof Unseen)) throw error
+    }
   }
 }
 
@@ -197,19 +273,30 @@ const quarantineRecord = ({ path, what, to, restored }: Moved) => ({
 })
 
 /**
- * Before the host is surveyed: what a killed run left at a protected place would count as the user's. Returns a run that may
+ * Before the host is surveyed: what a killed run left at a protected place would count as the user's. Returns runs that may
  * have made a repository.
  */
 export async function sweepAfterKill(
   stateDir: string,
   tell: (line: string) => void,
   record: (event: AuditEventInput) => void,
-): Promise<string | undefined> {
-  return await sweepKilledRuns(stateDir, (event, quarantine) => {
+): Promise<readonly Maker[]> {
+  return await sweepKilledRuns(stateDir, event => {
     const report = new PlaceReport(tell)
     report.event(event)
-    report.finish(quarantine)
+    report.finish()
     if (event.kind === 'moved') record(quarantineRecord(event))
+  })
+}
+
+/** The sandbox's git directory and empty modules are mounts on directories of the host. Without the host's, there is no mount. */
+function ownDirectories({ repository }: Surveyed, workspace: string): Held[] {
+  const { git, emptyModules } = repository
+  return [...(git === undefined ? [] : [git.path]), ...emptyModules].flatMap((path): Held[] => {
+    const stats = path !== workspace && isWithin(path, workspace) ? lookAt(path) : undefined
+    if (stats === undefined) return []
+    const { dev, ino, birthtimeNs: born } = stats
+    return [{ path, root: workspace, rule: NOTHING, type: 'dir', dev, ino, born }]
   })
 }
 

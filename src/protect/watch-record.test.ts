@@ -13,15 +13,16 @@ import {
   symlinkSync,
   utimesSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
 import { tryLock } from '../config/lock.ts'
 import { NOTHING, type Watched } from '../survey/places.ts'
-import type { QuarantineEvent } from './quarantine.ts'
+import type { QuarantineEvent } from './quarantine-event.ts'
 import { sweepKilledRuns } from './sweep-killed-runs.ts'
-import { identityOf, WatchRecord } from './watch-record.ts'
+import { asideName, identityOf, WatchRecord } from './watch-record.ts'
 
 let base = ''
 let ws = ''
@@ -43,7 +44,6 @@ interface Killed {
   /** When its last process was gone, relative to now. Null: the guard did not see it. */
   readonly ended?: number | null
   readonly processes?: readonly ProcessIdentity[]
-  readonly asides?: readonly string[]
   /** How far the clock was set during the run. */
   readonly step?: number
   readonly root?: string
@@ -53,10 +53,10 @@ const uptime = (): number => Number.parseFloat(readFileSync('/proc/uptime', 'lat
 
 /** As a killed run leaves it. */
 function killed(paths: readonly string[], options: Killed = {}): void {
-  const { ended = 1000, processes = [], asides = [], step = 0, root = identityOf(ws) } = options
+  const { ended = 1000, processes = [], step = 0, root = identityOf(ws) } = options
   const watch: Watched[] = paths.map(path => ({ path: `${ws}/${path}`, root: ws, rule: NOTHING }))
   const booted = Date.now() - uptime() * 1000 + step
-  const record = JSON.stringify({ processes, watch, roots: { [ws]: root }, asides, booted })
+  const record = JSON.stringify({ processes, watch, roots: { [ws]: root }, booted })
   const witness = ended === null ? '' : `ended ${uptime() + ended / 1000}\n`
   writeFileSync(`${state}/watching/run`, `${record}\n${witness}`)
   touch(ended ?? 0)
@@ -135,6 +135,26 @@ describe('what a killed run left at protected places', () => {
     expect(readdirSync(ws)).toEqual([])
   })
 
+  test('is moved after a sandbox that outlived its pen is killed; another process with its pid is not', async () => {
+    const planter = `while :; do echo x > ${ws}/.envrc; sleep 0.01; done`
+    const dead = { pid: 2 ** 22 + 1, startTime: '1' }
+    const init = Bun.spawn(['sh', '-c', planter])
+    const other = Bun.spawn(['sleep', '60'])
+    try {
+      killed(['.envrc'], { processes: [dead, { pid: other.pid, startTime: '1' }] })
+      await sweep()
+      expect(startTimeOf(other.pid)).toBeDefined()
+      for (let i = 0; i < 100 && !existsSync(`${ws}/.envrc`); i++) await Bun.sleep(10)
+      const startTime = startTimeOf(init.pid) ?? ''
+      killed(['.envrc'], { processes: [dead, { pid: init.pid, startTime }] })
+      expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved'])
+      expect([startTimeOf(init.pid), readdirSync(ws)]).toEqual([undefined, []])
+    } finally {
+      init.kill('SIGKILL')
+      other.kill('SIGKILL')
+    }
+  })
+
   test('is moved although the dying pen still holds its lock; a live one is left alone', async () => {
     writeFileSync(`${ws}/.envrc`, 'x')
     const dead = { pid: 2 ** 22 + 1, startTime: '1' }
@@ -204,10 +224,10 @@ describe('what a killed run left at protected places', () => {
     expect([readdirSync(ws), readdirSync(`${state}/watching`)]).toEqual([['.envrc'], []])
   })
 
-  test('includes what was put aside, by the names in the record', async () => {
-    killed(['.envrc', '.claude/settings.json'], { asides: ['.pen-quarantine-a'], ended: 1000 })
+  test('includes what was put aside beside a place; other names stay', async () => {
+    killed(['.envrc', '.claude/settings.json'])
     mkdirSync(`${ws}/.claude`)
-    for (const dir of [ws, `${ws}/.claude`]) writeFileSync(`${dir}/.pen-quarantine-a`, 'x')
+    for (const dir of [ws, `${ws}/.claude`]) writeFileSync(`${dir}/${asideName()}`, 'x')
     writeFileSync(`${ws}/.pen-quarantine-b`, 'of the user')
     expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved', 'moved'])
     expect([readdirSync(ws).sort(), readdirSync(`${ws}/.claude`)]).toEqual([
@@ -246,11 +266,15 @@ describe('the record of a run', () => {
     expect(readdirSync(`${state}/watching`)).toEqual(['after'])
   })
 
-  test('has the names for things that cannot be moved before one is used', async () => {
+  test('has the places that lost their mount: the next start looks at them, also after half a line', async () => {
     const record = await WatchRecord.open(state, 'run')
-    record.write([], undefined)
-    const [text = ''] = readFileSync(`${state}/watching/run`, 'utf8').split('\n')
-    expect(JSON.parse(text).asides).toEqual(record.asides)
-    record.finish(true)
+    record.write([{ path: `${ws}/.npmrc`, root: ws, rule: NOTHING }], undefined)
+    expect(record.lose({ path: `${ws}/.envrc`, root: ws, rule: NOTHING })).toBe(true)
+    for (const name of ['.envrc', '.npmrc', 'notes']) writeFileSync(`${ws}/${name}`, 'x')
+    writeSync(record.witness, '{"place":')
+    record.finish(false)
+    await Bun.sleep(20)
+    expect((await sweep()).map(({ kind }) => kind)).toEqual(['moved', 'moved'])
+    expect([readdirSync(ws), readdirSync(`${state}/watching`)]).toEqual([['notes'], []])
   })
 })

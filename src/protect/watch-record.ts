@@ -26,12 +26,12 @@ export const BEAT_MS = 5000
 /** A clock that was set shows by a difference larger than this. */
 export const MAX_STEP_MS = 1000
 
-export const ASIDE = '.pen-quarantine-'
-const MAX_ASIDES = 64
+const ASIDE = '.pen-quarantine-'
+const ASIDE_NAME = /^\.pen-quarantine-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Names that no program reads, and no process can guess. They are recorded before they are used. */
-export const asideNames = (): readonly string[] =>
-  Array.from({ length: MAX_ASIDES }, () => `${ASIDE}${crypto.randomUUID()}`)
+/** A name that no program reads, for what cannot be moved. Made when it is used: no process can take it before. */
+export const asideName = (): string => `${ASIDE}${crypto.randomUUID()}`
+export const isAside = (name: string): boolean => ASIDE_NAME.test(name)
 
 export interface WatchedRun {
   /** The pen of the run, then the first process of its sandbox. */
@@ -39,10 +39,15 @@ export interface WatchedRun {
   readonly watch: readonly Watched[]
   /** Each directory with a place: a new one at the same path is not the sandbox's. */
   readonly roots: Readonly<Record<string, string>>
-  /** Names for what cannot be moved to the quarantine. */
-  readonly asides: readonly string[]
   /** When the machine booted, by the clock of the start. A clock that was set later shows another time. */
   readonly booted: number
+}
+
+/** A place that was held, and was removed or replaced during the run. From then on it is watched. A line of its own. */
+export interface Lost {
+  readonly place: Watched
+  /** The identity of its root. */
+  readonly in: string
 }
 
 export const recordsIn = (stateDir: string): string => `${stateDir}/watching`
@@ -61,12 +66,12 @@ export function identityOf(dir: string): string | undefined {
 /** Made before the sandbox starts, with the directory for what is moved: a full disk must not prevent that. */
 export class WatchRecord {
   readonly quarantine: string
-  readonly asides = asideNames()
   /** Open for appending. The guard writes a line into it when it has ended the sandbox of a killed pen. */
   readonly witness: number
   readonly #lock: Lock
-  #state: 'empty' | 'written' | 'closed' = 'empty'
+  #state: 'empty' | 'written' | 'ended' | 'closed' = 'empty'
   #timer: ReturnType<typeof setInterval> | undefined
+  #booted = 0
 
   static async open(stateDir: string, run: string): Promise<WatchRecord> {
     mkdirSync(recordsIn(stateDir), { recursive: true, mode: 0o700 })
@@ -90,11 +95,30 @@ export class WatchRecord {
       [...new Set(watch.map(({ root }) => root))].map(root => [root, identityOf(root) ?? '']),
     )
     const booted = bootTime()
-    const watched: WatchedRun = { processes, watch, roots, asides: this.asides, booted }
+    this.#booted = booted
+    const watched: WatchedRun = { processes, watch, roots, booted }
     writeAll(this.#lock.fd, `${JSON.stringify(watched)}\n`)
     this.#state = 'written'
-    this.#timer = setInterval(() => this.#beat(booted), BEAT_MS)
+    this.#timer = setInterval(() => this.#beat(), BEAT_MS)
     this.#timer.unref()
+  }
+
+  /** The sandbox has ended. What appears from now on is not of its making. */
+  ended(): void {
+    if (this.#state === 'written') this.#sayEnded()
+  }
+
+  /** False when it could not be written. */
+  lose({ path, root, rule }: Watched): boolean {
+    try {
+      const lost: Lost = { place: { path, root, rule }, in: identityOf(root) ?? '' }
+      writeAll(this.witness, `${JSON.stringify(lost)}\n`)
+      this.#beat()
+      return true
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error
+      return false
+    }
   }
 
   /** The last look is done. The record stays while something is left in the project: each start looks again. */
@@ -102,7 +126,7 @@ export class WatchRecord {
     if (this.#state === 'closed') return
     clearInterval(this.#timer)
     removeIfEmpty(this.quarantine)
-    if (!isClean) this.#sayEnded()
+    if (!isClean) this.ended()
     this.#state = 'closed'
     closeSync(this.witness)
     if (isClean) this.#lock.release()
@@ -115,8 +139,8 @@ export class WatchRecord {
   }
 
   /** After the clock was set, no time of this run says anything. */
-  #beat(booted: number): void {
-    const now = Math.abs(bootTime() - booted) > MAX_STEP_MS ? 0 : Date.now() / 1000
+  #beat(): void {
+    const now = Math.abs(bootTime() - this.#booted) > MAX_STEP_MS ? 0 : Date.now() / 1000
     // By descriptor: the name may be gone, and the run must not end for that.
     futimesSync(this.#lock.fd, now, now)
     if (now === 0) clearInterval(this.#timer)
@@ -124,6 +148,8 @@ export class WatchRecord {
 
   /** On a full disk the last beat counts. */
   #sayEnded(): void {
+    clearInterval(this.#timer)
+    this.#state = 'ended'
     try {
       writeSync(this.witness, `ended ${uptime()}\n`)
     } catch (error) {

@@ -1,5 +1,5 @@
 /** A protected place while a sandbox runs: how it is reached, and what was there before. */
-import { closeSync, fstatSync, lchownSync, symlinkSync, writeFileSync } from 'node:fs'
+import { type BigIntStats, closeSync, fstatSync, lchownSync, symlinkSync, writeFileSync } from 'node:fs'
 import { at, CHANGE, openDirectory, type Spot, withAccess, withSpot } from '../base/beneath/beneath.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
@@ -20,8 +20,8 @@ export interface Place extends Watched {
   readonly first: Identity | undefined
   /** Mounted again after a loss. A descriptor that was opened in between can still write it, so its content is checked too. */
   regained: boolean
-  /** A replaced file that the user may have written: reported, not moved. */
-  spared: boolean
+  /** It was held, and was removed or replaced. What appears next may be the user's, so all of it is kept. */
+  mayBeUsers: boolean
   /** The last content that its rule allowed, for restoring it. */
   good: Buffer | undefined
   /** Already reported as immovable. */
@@ -38,20 +38,25 @@ export const place = (w: Watched, identity: Place['identity']): Place => ({
   identity,
   first: identity,
   regained: false,
-  spared: false,
+  mayBeUsers: false,
   good: undefined,
   stuck: false,
   told: false,
 })
 
-/** Also compares creation times, because inodes are reused at once. False on a file system without creation times. */
+export const identityOf = ({ dev, ino, birthtimeNs }: BigIntStats): Identity => ({
+  dev,
+  ino,
+  born: birthtimeNs,
+})
+
+/** Also compares creation times, because inodes are reused at once. */
+export const isSame = (one: Identity, two: Identity): boolean =>
+  one.dev === two.dev && one.ino === two.ino && one.born === two.born
+
+/** False on a file system without creation times. */
 export const isTheFirst = ({ first, names }: Place, { stats, depth }: Spot): boolean =>
-  first !== undefined &&
-  depth === names.length &&
-  stats.dev === first.dev &&
-  stats.ino === first.ino &&
-  stats.birthtimeNs === first.born &&
-  first.born > 0n
+  first !== undefined && depth === names.length && isSame(identityOf(stats), first) && first.born > 0n
 
 /** Read without following links, and judged as read: pen may write it back into the workspace, where the sandbox sees it. */
 export function remember(p: Place, { parent, name }: Spot): void {

@@ -36,6 +36,7 @@ const order: fc.Arbitrary<Order> = fc.oneof(
       seccomp: optional(fc.uint8Array({ minLength: 8, maxLength: 8 }).map(b => Buffer.from(b))),
       emptyBounding: fc.boolean(),
       executable: optional(fc.array(path, { maxLength: 3 })),
+      noexec: optional(record({ places: fc.array(path), programs: fc.array(path) })),
       processes: optional(fc.integer({ min: 1, max: 4096 })),
     }),
   }) as fc.Arbitrary<Order>,
@@ -51,7 +52,12 @@ const order: fc.Arbitrary<Order> = fc.oneof(
     }),
   }) as fc.Arbitrary<Order>,
   record({ kind: fc.constant('stdin'), channel, bytes }) as fc.Arbitrary<Order>,
-  record({ kind: fc.constantFrom('stdin-end', 'end'), channel }) as fc.Arbitrary<Order>,
+  record({ kind: fc.constantFrom('stdin-end', 'end', 'accept'), channel }) as fc.Arbitrary<Order>,
+  record({
+    kind: fc.constant('connect'),
+    channel,
+    port: fc.integer({ min: 1, max: 0xffff }),
+  }) as fc.Arbitrary<Order>,
   record({ kind: fc.constant('resize'), channel, columns: small, rows: small }) as fc.Arbitrary<Order>,
   record({
     kind: fc.constant('signal'),
@@ -63,7 +69,7 @@ const order: fc.Arbitrary<Order> = fc.oneof(
 
 const report: fc.Arbitrary<Report> = fc.oneof(
   fc.constant<Report>({ kind: 'ready' }),
-  record({ kind: fc.constant('started'), channel }) as fc.Arbitrary<Report>,
+  record({ kind: fc.constantFrom('started', 'stdout-end'), channel }) as fc.Arbitrary<Report>,
   record({ kind: stream, channel, bytes }) as fc.Arbitrary<Report>,
   record({ kind: fc.constant('window'), channel, bytes: small }) as fc.Arbitrary<Report>,
   record({
@@ -110,6 +116,7 @@ describe('an order', () => {
     seccomp: null,
     emptyBounding: true,
     executable: null,
+    noexec: null,
     processes: null,
   }
   const read = (bytes: Uint8Array) => refused(() => [...new OrderReader().push(bytes)])
@@ -152,6 +159,9 @@ describe('an order', () => {
     for (const executable of ['/usr/bin/git', ['git'], [0]])
       expect(read(text(1, 0, { ...configure, executable }))).toBe(true)
     expect(read(text(1, 0, { ...configure, processes: 512 }))).toBe(false)
+    expect(read(text(1, 0, { ...configure, noexec: { places: ['/'], programs: [] } }))).toBe(false)
+    for (const noexec of [['/'], { places: ['/'] }, { places: ['tmp'], programs: [] }])
+      expect(read(text(1, 0, { ...configure, noexec }))).toBe(true)
     for (const processes of [0, -1, 1.5, '512'])
       expect(read(text(1, 0, { ...configure, processes }))).toBe(true)
   })
@@ -164,6 +174,8 @@ describe('an order', () => {
     expect(read(encodeFrame(6, 1, Uint8Array.of(9)))).toBe(false)
     expect(read(encodeFrame(6, 1, Uint8Array.of(0)))).toBe(true)
     expect(read(encodeFrame(7, 1, Uint8Array.of(2, 0, 0, 0, 1)))).toBe(true)
+    expect(read(encodeFrame(9, 1, Uint8Array.of(0, 80)))).toBe(false)
+    expect(read(encodeFrame(9, 1, Uint8Array.of(0, 0)))).toBe(true)
     expect(read(encodeFrame(16, 0))).toBe(true)
     expect(read(encodeFrame(2, 1, Uint8Array.of(0xff)))).toBe(true)
   })

@@ -37,6 +37,11 @@ const signal: Payload<{ readonly signal: number }> = {
   read: payload => ({ signal: between(1, 31)(unpack(payload, 1)) }),
 }
 
+const port: Payload<{ readonly port: number }> = {
+  write: ({ port }) => pack(2, port),
+  read: payload => ({ port: between(1, 0xffff)(unpack(payload, 2)) }),
+}
+
 const room: Payload<{ readonly stream: Stream; readonly bytes: number }> = {
   write: ({ stream, bytes }) => pack(5, STREAMS.indexOf(stream) * 2 ** 32 + bytes),
   read: payload => {
@@ -78,6 +83,13 @@ const ORDERS = {
   window: { number: 7, ...room },
   /** SIGKILL for every process of this execution. */
   end: { number: 8, ...nothing },
+  /**
+   * A channel without a command: a connection to this port of the sandbox's loopback. Its bytes are the channel's stdin
+   * and stdout. Only the supervisor orders it.
+   */
+  connect: { number: 9, ...port },
+  /** The same, with the next client of the file broker. The channel is started when the client has connected. */
+  accept: { number: 10, ...nothing },
 } as const
 export type Order = MessageOf<typeof ORDERS>
 
@@ -90,6 +102,8 @@ const REPORTS = {
   stdout: { number: 18, ...data },
   stderr: { number: 19, ...data },
   window: { number: 7, ...count(4) },
+  /** No more bytes come from a connection. More may be sent. */
+  'stdout-end': { number: 23, ...nothing },
   /** After the last byte of output. The channel ends. */
   exit: { number: 20, ...ending },
   /** The command did not start. The channel ends. `errno` is a name. */

@@ -35,6 +35,8 @@ export interface DaemonSetup {
    * What the exec daemon and its descendants may execute: files and whole directories. Undefined when everything may.
    */
   readonly executable?: readonly string[] | undefined
+  /** Every mount becomes noexec, except those of `programs`. `places` are mounts that may not be there yet. */
+  readonly noexec?: { readonly places: readonly string[]; readonly programs: readonly string[] } | undefined
   /** The process limit of commands, when the exec daemon enforces it. Undefined when the host does. */
   readonly processes?: number | undefined
 }
@@ -89,6 +91,7 @@ const setup: Check<DaemonSetup> = object({
   seccomp: optional(program),
   emptyBounding: truth,
   executable: optional(words(path)),
+  noexec: optional(object({ places: words(path), programs: words(path) })),
   processes: optional(between(1, MAX_ID)),
 })
 
@@ -115,5 +118,6 @@ export const writeSetup = (setup: DaemonSetup): Uint8Array =>
     seccomp: setup.seccomp === undefined ? null : Buffer.from(setup.seccomp).toString('base64'),
     emptyBounding: setup.emptyBounding,
     executable: setup.executable ?? null,
+    noexec: setup.noexec ?? null,
     processes: setup.processes ?? null,
   })

@@ -13,6 +13,8 @@ export const DAEMON_MODE = '__exec-daemon'
 export const PROXY_PORT = 1023
 /** The socket of the file broker, inside every sandbox. */
 export const BROKER_SOCKET = `${INSIDE}/broker`
+/** In a virtual machine, `BROKER_SOCKET` is a link to this socket of the exec daemon. */
+export const BROKER_IN_GUEST = '/dev/pen-broker'
 
 /** An empty file without permissions, in every process sandbox. Live mounts cover denied files with it. */
 export const EMPTY_FILE = '/etc/.pen-nothing'

@@ -2,16 +2,19 @@
  * Consent to commits that bring a submodule. The host's git enters it from then on, so its `.git` must lead to a repository of
  * the host's own. A submodule that was added in the sandbox gets one: without it, `git status` would fail.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
-import { tryLock } from '../config/lock.ts'
+import { type Lock, tryLock } from '../config/lock.ts'
 import { readGitConfig, readGitFile } from '../survey/git/directory.ts'
-import { changedPaths, parentsOf, pathText } from './apply-sync.ts'
+import { parentsOf, pathText } from './apply-sync.ts'
+import { Consent, guardedIn } from './consent.ts'
 import { runGit } from './git-runner.ts'
 import { moduleName, setAsidePlanted } from './gitlink-places.ts'
 import { HostGit } from './host-git.ts'
 import { syncedFile } from './make-own-directory.ts'
-import type { SyncAllOptions } from './sync-all.ts'
+import { currentCommit } from './plan-sync.ts'
+import { readState } from './state.ts'
+import { MAX_SYNC_MS, type SyncAllOptions } from './sync-all.ts'
 import { writeSynced } from './synced-file.ts'
 
 const MAKE = `unset GIT_WORK_TREE; export GIT_DIR="$GIT_DIR/$1"
@@ -20,34 +23,52 @@ const MAKE = `unset GIT_WORK_TREE; export GIT_DIR="$GIT_DIR/$1"
 
 /** New submodules of commits that the user agrees to, as absolute paths. Call it before they come over. */
 export async function newSubmodules(options: SyncAllOptions): Promise<readonly string[]> {
-  const { git, entry, workspace, consent = new Set() } = options
+  const { git, entry, workspace, records, consent = new Set() } = options
   using host = new HostGit(git.path, `${entry}/empty`)
-  const head = (await host.run({ script: 'git rev-parse -q --verify HEAD' })).stdout.toString().trim()
   const places = new Set<string>()
-  for (const id of consent) {
-    // It may be a commit of a submodule, or have come over before.
-    if ((await host.run({ script: 'git cat-file -e "$1^{tree}"', args: [id] })).code !== 0) continue
-    for (const { path, before, after } of await changedPaths(
-      host.run,
-      {},
-      head === '' ? undefined : head,
-      id,
-    ))
+  // It may be a commit of a submodule, or have come over before.
+  const has = { script: 'git cat-file -e "$1^{tree}"' }
+  const ids: string[] = []
+  for (const id of consent) if ((await host.run({ ...has, args: [id] })).code === 0) ids.push(id)
+  const current = currentCommit(await readState(host.run), records)
+  const until = Date.now() + MAX_SYNC_MS
+  const needed = new Consent(guardedIn(options, git.path, host.run), {
+    refs: ids,
+    stashes: [],
+    current,
+    until,
+  })
+  for (const id of ids)
+    for (const { path, before, after } of [
+      ...[...(await needed.toNew(id)).values()].flat(),
+      ...(await needed.toStep(current, id)),
+    ])
       if (after.startsWith('160000') && !before.startsWith('160000'))
         places.add(`${workspace}/${pathText(path)}`)
-  }
   return [...places]
 }
 
-/** A sandbox that runs could put its repository back. */
-export function requireStopped(entry: string): void {
-  const lock = tryLock(`${entry}.lock`)
-  lock?.release()
-  if (lock === undefined)
-    throw new PenError('STATE', {
-      what: 'commits with a new submodule are taken over only while no sandbox runs',
-      hint: 'end the sandbox (pen stop), then repeat the command',
-    })
+/** A sandbox that runs could put its repository back: no sandbox of the project runs until the locks are released. */
+export function holdStopped(stateDir: string): readonly Lock[] {
+  const top = `${stateDir}/git`
+  const names = new Set(
+    readdirSync(top, { withFileTypes: true }).flatMap(entry =>
+      entry.isDirectory() ? [entry.name] : entry.name.endsWith('.lock') ? [entry.name.slice(0, -5)] : [],
+    ),
+  )
+  const held: Lock[] = []
+  for (const name of names) {
+    const lock = tryLock(`${top}/${name}.lock`)
+    if (lock !== undefined) held.push(lock)
+    else {
+      for (const one of held) one.release()
+      throw new PenError('STATE', {
+        what: 'commits with a new submodule are taken over only while no sandbox of the project runs',
+        hint: 'end each sandbox (pen stop), then repeat the command',
+      })
+    }
+  }
+  return held
 }
 
 /** Gives each place a repository of the host's, without commits yet: the next sync brings them. Returns lines for the user. */
@@ -80,5 +101,8 @@ export async function makeModules(
     })
   }
   // A pointer that leads nowhere, or a repository in the working tree itself.
-  return setAsidePlanted({ git, records, workspace }, places)
+  return setAsidePlanted(
+    { git, records, workspace },
+    places.map(place => `${place}/.git`),
+  )
 }

@@ -2,45 +2,31 @@
  * A repository that was made in a sandbox, in a project that had none. It becomes the sandbox's own git directory, and a new
  * one of the host's takes its place. Then the commits come over as always. Runs when the sandbox has ended.
  */
-import {
-  existsSync,
-  lchownSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { closeSync, existsSync } from 'node:fs'
+import { CHANGE, unlock } from '../base/beneath/beneath.ts'
+import { lookAt } from '../base/beneath/look-at.ts'
+import { openCanonical } from '../base/beneath/open-beneath.ts'
+import { removeTree } from '../base/beneath/remove-tree.ts'
 import { errnoOf } from '../base/error.ts'
-import { isHostRoot } from '../base/kernel/host-root.ts'
 import { printable } from '../base/printable.ts'
 import { readRegularFile } from '../base/regular-file.ts'
+import { tryLock } from '../config/lock.ts'
 import type { GitDirectory } from '../plan/facts.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { readGitConfig } from '../survey/git/directory.ts'
 import { runGit } from './git-runner.ts'
 import { HostGit } from './host-git.ts'
-import { emptyEntry } from './make-own-directory.ts'
 import { judgeName } from './plan-sync.ts'
 import { type SyncAllOptions, syncAll } from './sync-all.ts'
 import { writeSynced } from './synced-file.ts'
+import { keepAdopted, takenTo } from './take-repository.ts'
 
 export type AdoptOptions = Omit<SyncAllOptions, 'git' | 'records' | 'entry' | 'dir'>
-
-/** Takes the repository out of the project. `name` is that of the run. False when there is none. */
-export function takeRepository(workspace: string, stateDir: string, name: string): boolean {
-  const place = `${workspace}/.git`
-  if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() !== true) return false
-  mkdirSync(`${stateDir}/git/${name}`, { recursive: true, mode: 0o700 })
-  renameSync(place, `${stateDir}/git/${name}/dir`)
-  return true
-}
 
 /** Makes a repository of the host's for one that was taken, and brings the commits over. Returns lines for the user. */
 export async function adoptRepository(options: AdoptOptions, name: string): Promise<readonly string[]> {
   const { workspace, world } = options
-  const entry = `${world.sandbox.stateDir}/git/${name}`
+  const entry = takenTo(world.sandbox.stateDir, name)
   const dir = `${entry}/dir` as HostPath
   const git: GitDirectory = {
     path: `${workspace}/.git`,
@@ -49,58 +35,56 @@ export async function adoptRepository(options: AdoptOptions, name: string): Prom
     hasLfs: false,
     submodules: [],
   }
+  const lock = tryLock(`${entry}.lock`)
+  // Another pen has taken it over meanwhile, and syncs it.
+  if (lock === undefined) return []
+  const top = openCanonical(workspace)
+  // The sandbox may have locked the project.
+  const relock = unlock(top, CHANGE)
   try {
+    // From here on the next run goes on with it, if this one is killed.
+    if (!existsSync(`${entry}/synced`))
+      writeSynced(`${entry}/synced`, { refs: new Map(), heads: new Map(), stashes: new Set() })
+    if (lookAt(git.path) !== undefined)
+      return [
+        `git: the repository that was made in the sandbox is at ${printable(dir, 500)}; the next run brings its commits to the one that is in the project now`,
+      ]
     await makeHostRepository(workspace, dir, entry)
-    writeSynced(`${entry}/synced`, { refs: new Map(), heads: new Map(), stashes: new Set() })
     const { isComplete, lines } = await syncAll({ ...options, git, records: ['.'], entry, dir })
-    if (isComplete) {
-      keepSettings(dir, `${world.sandbox.stateDir}/quarantine/${name}`)
-      emptyEntry(entry)
-    }
-    return lines
+    if (!isComplete) return lines
+    const kept = keepAdopted(entry)
+    removeTree(entry)
+    return [...lines, ...kept]
   } catch (error) {
     const why = errnoOf(error) ?? (error instanceof Error ? error.message : String(error))
     return [
       `git: the repository that was made in the sandbox is at ${printable(dir, 500)}: ${printable(why, 300)}`,
     ]
+  } finally {
+    relock()
+    closeSync(top)
+    lock.release()
   }
 }
 
-/** The user may want a setting or a hook that was made inside. git does not read them there. */
-export function keepSettings(dir: string, to: string): void {
-  mkdirSync(to, { recursive: true, mode: 0o700 })
-  for (const name of ['config', 'hooks'])
-    if (existsSync(`${dir}/${name}`)) renameSync(`${dir}/${name}`, `${to}/git-${name}`)
-}
-
 /**
- * With the hash function and the first branch that the sandbox chose, and nothing else of it. It is made in pen's state: git
- * follows what it finds in the project. One rename brings it there, and fails when something is in its place.
+ * With the hash function and the first branch that the sandbox chose, and nothing else of it. It is made in a new directory:
+ * git follows what it finds in its place. One rename brings it there. The owner of the project does all of that, not root.
  */
 export async function makeHostRepository(workspace: string, dir: HostPath, entry: string): Promise<void> {
   const settings = readGitConfig(`${dir}/config`) ?? []
   const isLong = settings.some(({ key, value }) => key === 'extensions.objectformat' && value === 'sha256')
   const head = readRegularFile(`${dir}/HEAD`, { maxBytes: 1024 })?.toString('utf8') ?? ''
-  const made = `${entry}/new`
-  rmSync(made, { recursive: true, force: true })
-  mkdirSync(made, { mode: 0o700 })
-  // git refuses some names only when half of the repository is made.
-  const script = `unset GIT_DIR GIT_WORK_TREE; git check-ref-format "refs/heads/$2" || set -- "$1" main "$3"
-    git init -q --object-format="$1" -b "$2" -- "$3"`
-  const host = new HostGit(made, `${entry}/empty`)
+  // git refuses some names only when half of the repository is made. `mv` fails when something is in its place.
+  const script = `unset GIT_DIR GIT_WORK_TREE; git check-ref-format "refs/heads/$2" || set -- "$1" main "$3" "$4"
+    mkdir -- "$3" && git init -q --object-format="$1" -b "$2" -- "$3" && mv -T -- "$3/.git" "$4"
+    code=$?; rm -rf -- "$3"; exit $code`
+  const host = new HostGit(workspace, `${entry}/empty`)
   // The new repository's settings are git's own, without those of pen's commands.
   const env = { GIT_CONFIG_COUNT: '0' }
-  const args = [isLong ? 'sha256' : 'sha1', firstBranch(head), made]
+  const made = `${workspace}/.git.new-${crypto.randomUUID()}`
+  const args = [isLong ? 'sha256' : 'sha1', firstBranch(head), made, `${workspace}/.git`]
   await runGit(host.run, { script, args, env }).finally(() => host.close())
-  const { uid, gid } = statSync(workspace)
-  if (isHostRoot() && uid !== 0) giveTo(`${made}/.git`, uid, gid)
-  renameSync(`${made}/.git`, `${workspace}/.git`)
-}
-
-/** For a tree that git has just made, where no other user can reach it. */
-function giveTo(path: string, uid: number, gid: number): void {
-  lchownSync(path, uid, gid)
-  if (lstatSync(path).isDirectory()) for (const name of readdirSync(path)) giveTo(`${path}/${name}`, uid, gid)
 }
 
 /** The branch that HEAD names, when a branch of that name may come from a sandbox. `head` is hostile. */

@@ -5,7 +5,8 @@ import type { HeadMove, IndexMove, RefMove } from './plan-sync.ts'
 const UPDATE_REFS = 'git update-ref -z --stdin --create-reflog -m "$1"'
 const SET_BRANCH = 'git symbolic-ref -m "$1" HEAD "$2"'
 const DETACH = 'git update-ref --no-deref -m "$1" HEAD "$2"'
-const CHANGED = 'ulimit -t 60; exec git diff-tree -r -z --raw --no-renames --no-abbrev "$1" "$2"'
+const CHANGED =
+  'ulimit -t 60; exec git diff-tree -r -z --raw --no-renames --no-abbrev --ignore-submodules=none "$1" "$2"'
 /** With a letter for each entry: S is skip-worktree, a small letter is assume-unchanged. */
 const ENTRIES = 'git ls-files -z --stage -v --full-name'
 const SET_ENTRIES = 'git update-index -z --index-info'
@@ -112,17 +113,21 @@ export async function changedPaths(
   const from = old ?? (commit.length === 40 ? EMPTY_TREE.sha1 : EMPTY_TREE.sha256)
   const list = fields(await runGit(git, { script: CHANGED, args: [from, commit], ...at }))
   const out: Change[] = []
-  // `:OLDMODE NEWMODE OLDID NEWID STATUS`, then the path.
-  for (let i = 0; i + 1 < list.length; i += 2) {
-    const [oldMode = '', newMode = '', oldId = '', newId = ''] = (list[i] ?? '').slice(1).split(' ')
-    const entry = (mode: string, id: string): string => (/^0+$/.test(mode) ? '' : `${mode} ${id}`)
-    out.push({ path: list[i + 1] ?? '', before: entry(oldMode, oldId), after: entry(newMode, newId) })
-  }
+  for (let i = 0; i + 1 < list.length; i += 2) out.push(parseChange(list[i] ?? '', list[i + 1] ?? ''))
   return out
 }
 
+/** `:OLDMODE NEWMODE OLDID NEWID STATUS` of git's raw difference. Fast: a sandbox can make millions of them. */
+export function parseChange(meta: string, path: string): Change {
+  const [oldMode, newMode, ids] = [meta.slice(1, 7), meta.slice(8, 14), meta.slice(15, -2)]
+  const half = (ids.length - 1) / 2
+  const entry = (mode: string, id: string): string => (mode === '000000' ? '' : `${mode} ${id}`)
+  return { path, before: entry(oldMode, ids.slice(0, half)), after: entry(newMode, ids.slice(half + 1)) }
+}
+
 /** A path of git's, which is bytes in latin1, as text. */
-export const pathText = (path: string): string => Buffer.from(path, 'latin1').toString('utf8')
+export const pathText = (path: string): string =>
+  /[\x80-\xff]/.test(path) ? Buffer.from(path, 'latin1').toString('utf8') : path
 
 const EMPTY_TREE = {
   sha1: '4b825dc642cb6eb9a060e54bf8d69288fbee4904',

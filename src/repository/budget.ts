@@ -45,7 +45,8 @@ export class Budget {
     if (refs + moves + objects + bytes === 0) return undefined
     const { refs: r, moves: m, objects: o, bytes: b } = this.#spent
     const spent: Amounts = { refs: r + refs, moves: m + moves, objects: o + objects, bytes: b + bytes }
-    const { moves: mostMoves, objects: mostObjects, bytes: mostBytes } = this.#most
+    const { refs: mostRefs, moves: mostMoves, objects: mostObjects, bytes: mostBytes } = this.#most
+    if (spent.refs > mostRefs) return `one run may bring ${mostRefs} refs, and this would be more`
     if (spent.moves > mostMoves) return `one run may move refs ${mostMoves} times, and this would be more`
     if (spent.objects > mostObjects) return `one run may bring ${mostObjects} objects, and this would be more`
     if (spent.bytes > mostBytes)

@@ -32,20 +32,31 @@ interface Weight {
   readonly depth: number
 }
 
+/** What is kept of a tree. A tree of a million files must not take a gigabyte here. */
+interface Parsed {
+  readonly entries: number
+  /** New trees in it. */
+  readonly below: readonly string[]
+}
+
 /** `trees` are the new ones by id. A tree that the host has counts as one path. */
 export function checkTrees(trees: ReadonlyMap<string, Tree>): CheckedTrees {
   const gitmodules = new Set<string>()
-  const children = new Map<string, readonly Entry[]>()
+  const parsed = new Map<string, Parsed>()
   for (const [id, tree] of trees) {
-    const entries = parseTree(tree)
-    const refused =
-      typeof entries === 'string' ? entries : entries.map(judgeEntry).find(why => why !== undefined)
-    if (refused !== undefined || typeof entries === 'string')
-      return { refused: `tree ${id}: ${refused}`, gitmodules: [] }
-    for (const { name, id: blob } of entries) if (/^\.gitmodules$/i.test(name)) gitmodules.add(blob)
-    children.set(id, entries)
+    const below: string[] = []
+    let entries = 0
+    for (const entry of parseTree(tree)) {
+      const refused = typeof entry === 'string' ? entry : judgeEntry(entry)
+      if (typeof entry === 'string' || refused !== undefined)
+        return { refused: `tree ${id}: ${refused}`, gitmodules: [] }
+      if (/^\.gitmodules$/i.test(entry.name)) gitmodules.add(entry.id)
+      if (entry.mode === DIRECTORY && trees.has(entry.id)) below.push(entry.id)
+      entries++
+    }
+    parsed.set(id, { entries, below })
   }
-  return { refused: weigh(children), gitmodules: [...gitmodules] }
+  return { refused: weigh(parsed), gitmodules: [...gitmodules] }
 }
 
 interface Entry {
@@ -55,21 +66,23 @@ interface Entry {
   readonly id: string
 }
 
-function parseTree({ body, idLength }: Tree): readonly Entry[] | string {
-  const entries: Entry[] = []
+/** Text says what is wrong, and is the last. */
+function* parseTree({ body, idLength }: Tree): Generator<Entry | string, void, void> {
   for (let at = 0; at < body.length; ) {
     const space = body.indexOf(0x20, at)
     const nul = body.indexOf(0, at)
     const end = nul + 1 + idLength
-    if (space < 0 || nul < space || end > body.length) return 'it is cut off'
-    entries.push({
+    if (space < 0 || nul < space || end > body.length) {
+      yield 'it is cut off'
+      return
+    }
+    yield {
       mode: body.toString('latin1', at, space),
       name: body.toString('latin1', space + 1, nul),
       id: body.toString('hex', nul + 1, end),
-    })
+    }
     at = end
   }
-  return entries
 }
 
 function judgeEntry({ mode, name }: Entry): string | undefined {
@@ -82,25 +95,24 @@ function judgeEntry({ mode, name }: Entry): string | undefined {
 }
 
 /** Without recursion: a sandbox may nest thirty thousand trees. */
-function weigh(children: ReadonlyMap<string, readonly Entry[]>): string | undefined {
+function weigh(trees: ReadonlyMap<string, Parsed>): string | undefined {
   const weights = new Map<string, Weight>()
-  for (const top of children.keys()) {
+  for (const top of trees.keys()) {
     const stack = [top]
     while (stack.length > 0) {
       const id = stack.at(-1) ?? ''
-      const below = (children.get(id) ?? []).filter(
-        ({ mode, id: child }) => mode === DIRECTORY && children.has(child),
-      )
-      const unknown = below.find(({ id: child }) => !weights.has(child))
-      if (unknown !== undefined) {
-        // A tree cannot contain itself: its id is the hash of its content.
-        stack.push(unknown.id)
-        continue
-      }
+      const { entries, below } = trees.get(id) ?? { entries: 0, below: [] }
+      // A tree cannot contain itself: its id is the hash of its content.
+      const unknown = weights.has(id) ? [] : below.filter(child => !weights.has(child))
+      for (const child of unknown) stack.push(child)
+      if (unknown.length > 0) continue
       stack.pop()
-      const inner = below.map(({ id: child }) => weights.get(child) ?? { paths: 0, depth: 0 })
-      const paths = (children.get(id) ?? []).length + inner.reduce((sum, weight) => sum + weight.paths, 0)
-      const depth = 1 + inner.reduce((most, weight) => Math.max(most, weight.depth), 0)
+      let [paths, depth] = [entries, 1]
+      for (const child of below) {
+        const inner = weights.get(child) ?? { paths: 0, depth: 0 }
+        paths += inner.paths
+        depth = Math.max(depth, 1 + inner.depth)
+      }
       if (depth > MAX_DEPTH) return `tree ${id} is more than ${MAX_DEPTH} directories deep`
       if (paths > MAX_PATHS) return `tree ${id} has more than ${MAX_PATHS} paths`
       weights.set(id, { paths, depth })

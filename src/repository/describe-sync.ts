@@ -68,7 +68,7 @@ function describeAside(
     case 'consent': {
       const shown = paths.slice(0, MAX_PATHS).map(path => printable(path, 200))
       const more = paths.length > MAX_PATHS ? ` and ${paths.length - MAX_PATHS} more` : ''
-      return `${what} waits for you: its commits bring what the host's programs would run or enter (${shown.join(', ')}${more}); look at them with "pen git log", then: pen git import --accept`
+      return `${what} waits for you: its commits change what the sandbox may not write (${shown.join(', ')}${more}); look at them with "pen git log", then: pen git import --accept`
     }
   }
 }

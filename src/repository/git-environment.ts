@@ -7,6 +7,8 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'core.logAllRefUpdates': 'true',
   'core.bigFileThreshold': '16m',
   'core.packedGitLimit': '256m',
+  // git would start gpg for each commit of a sandbox.
+  'log.showSignature': 'false',
   'gc.auto': '0',
   'maintenance.auto': 'false',
   'pack.threads': '1',

@@ -16,6 +16,8 @@ export interface GitCall {
   /** Descriptors in place of `input` and of the answer's `stdout`. The caller closes its own copies. */
   readonly inputFrom?: number
   readonly outputTo?: number
+  /** On the host: takes the output in parts, of any length, in place of the answer's `stdout`. */
+  readonly onOutput?: (chunk: Buffer) => void
 }
 
 export interface GitAnswer {

@@ -3,10 +3,11 @@
  * lies there at the start of a run is held by mounts. A gitlink that is new needs a look at what a sandbox put there.
  */
 import { closeSync, renameSync } from 'node:fs'
+import { at, CHANGE, withAccess, withSpot } from '../base/beneath/beneath.ts'
 import { lookAt } from '../base/beneath/look-at.ts'
-import { openCanonical, tryOpenBeneath } from '../base/beneath/open-beneath.ts'
+import { openCanonical } from '../base/beneath/open-beneath.ts'
 import { errnoOf, PenError } from '../base/error.ts'
-import { dirname, resolve } from '../base/posix-path.ts'
+import { basename, dirname, resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import type { GitDirectory } from '../plan/facts.ts'
 import { readGitConfig, readGitFile, readPointer } from '../survey/git/directory.ts'
@@ -55,44 +56,40 @@ export function moduleName({ path }: GitDirectory, target: string | undefined): 
 
 /**
  * Renames a `.git` that does not lead to a repository of the host's: the sandbox could write it. No process of the sandbox
- * may run. Returns lines for the user.
+ * may run. `places` are paths of such a `.git`. Returns lines for the user.
  */
-export function setAsidePlanted(worktrees: Worktrees, places: Iterable<string>): readonly string[] {
-  const { workspace } = worktrees
-  const lines: string[] = []
+export function setAsidePlanted({ git, workspace }: Worktrees, places: Iterable<string>): readonly string[] {
   const top = openCanonical(workspace)
   try {
-    for (const place of places) {
-      const dir = place.startsWith(`${workspace}/`)
-        ? tryOpenBeneath(top, place.slice(workspace.length + 1))
-        : undefined
-      if (dir === undefined) continue
+    return [...places].flatMap(place => {
+      if (!place.startsWith(`${workspace}/`)) return []
+      const names = place.slice(workspace.length + 1).split('/')
       try {
-        lines.push(...setAside(worktrees, place, `/proc/self/fd/${dir}/.git`))
+        const line = withSpot(top, names, ({ parent, name, depth }) =>
+          depth < names.length
+            ? undefined
+            : withAccess(parent, CHANGE, () => setAside(git, place, at(parent, name).toString())),
+        )
+        return line === undefined ? [] : [line]
       } catch (error) {
         if (errnoOf(error) === undefined && !(error instanceof PenError)) throw error
-        lines.push(
-          `git: pen could not look at the new submodule ${printable(place, 500)}; fix: remove it before you use git`,
-        )
-      } finally {
-        closeSync(dir)
+        return [
+          `git: pen could not look at ${printable(place, 500)}, where git enters what the sandbox could write; fix: remove it before you use git`,
+        ]
       }
-    }
+    })
   } finally {
     closeSync(top)
   }
-  return lines
 }
 
-function setAside({ git }: Worktrees, place: string, file: string): readonly string[] {
+function setAside(git: GitDirectory, place: string, file: string): string | undefined {
   const stats = lookAt(file)
-  const target = stats?.isFile() && stats.nlink === 1n ? readGitFile(file, place) : undefined
+  const target = stats?.isFile() && stats.nlink === 1n ? readGitFile(file, dirname(place)) : undefined
   const isOwn = moduleName(git, target) !== undefined && lookAt(target ?? '')?.isDirectory() === true
-  if (stats === undefined || isOwn) return []
+  if (stats === undefined || isOwn) return undefined
   // The sandbox must not guess the name: a directory there would prevent the rename.
   const mark = `planted-${crypto.randomUUID().slice(0, 8)}`
   renameSync(file, `${file}.${mark}`)
-  return [
-    `git: ${printable(place, 500)} is a submodule now, and its .git was the sandbox's to write: it is .git.${mark} there; fix: git submodule update --init, on the host`,
-  ]
+  return `git: ${printable(place, 500)} was the sandbox's to write, and git on the host would obey it: it is ${basename(place)}.${mark} now; fix: look at its config and hooks before you rename it; for a submodule: git submodule update --init`
 }

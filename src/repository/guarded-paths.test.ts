@@ -1,30 +1,53 @@
 import { expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { guardedPaths } from './guarded-paths.ts'
 
 /** `printf evil | git hash-object --stdin` */
 const BLOB = 'e3d35f18560c0f2a1125f8c8ba9a8210c6321ccf'
 
+const within = (protectedPaths: string[], heldPaths: string[] = []) => ({
+  protectedPaths,
+  heldPaths,
+  mayWrite: (path: string) => !path.startsWith('/top/vendor/') && !path.endsWith('/.env'),
+})
+
 test("a file at a protected place is the user's own only when a mount held it", () => {
   const top = mkdtempSync(`${tmpdir()}/guarded-`)
   try {
     writeFileSync(`${top}/.envrc`, 'evil')
     const place = `${top}/.envrc`
-    expect(guardedPaths(top, [place], [])('.envrc', BLOB)).toBe(true)
-    expect(guardedPaths(top, [place], [place])('.envrc', BLOB)).toBe(false)
-    expect(guardedPaths(top, [place], [place])('src/a', BLOB)).toBe(false)
+    expect(guardedPaths(top, within([place])).isOwn('.envrc', `100644 ${BLOB}`)).toBe(false)
+    const { isOwn } = guardedPaths(top, within([place], [place]))
+    expect(isOwn('.envrc', `100644 ${BLOB}`)).toBe(true)
+    expect(isOwn('.envrc', '')).toBe(false)
+    // The same content as a link, or as a program that the user has not made one.
+    expect(isOwn('.envrc', `120000 ${BLOB}`)).toBe(false)
+    expect(isOwn('.envrc', `100755 ${BLOB}`)).toBe(false)
+    chmodSync(place, 0o755)
+    expect(isOwn('.envrc', `100755 ${BLOB}`)).toBe(true)
   } finally {
     rmSync(top, { recursive: true })
   }
 })
 
 test('a link above a protected place is guarded, and a file or a directory there is not', () => {
-  const isGuarded = guardedPaths('/top', ['/top/.claude/settings.json'], [])
-  expect(isGuarded('.claude', BLOB, true)).toBe(true)
-  expect(isGuarded('.claude', BLOB)).toBe(false)
-  expect(isGuarded('.claude/notes', BLOB, true)).toBe(false)
-  expect(isGuarded('claude', BLOB, true)).toBe(false)
-  expect(isGuarded('.CLAUDE', BLOB, true)).toBe(true)
-  expect(isGuarded('.claude/Settings.json', BLOB)).toBe(true)
+  const { isPlace } = guardedPaths('/top', within(['/top/.claude/settings.json']))
+  const [file, link] = [`100644 ${BLOB}`, `120000 ${BLOB}`]
+  expect(isPlace('.claude', '', link)).toBe(true)
+  expect(isPlace('.claude', link, '')).toBe(true)
+  expect(isPlace('.claude', '', file)).toBe(false)
+  expect(isPlace('.claude/notes', '', link)).toBe(false)
+  expect(isPlace('claude', '', link)).toBe(false)
+  expect(isPlace('.CLAUDE', '', link)).toBe(true)
+  expect(isPlace('.claude/Settings.json', '', file)).toBe(true)
+  expect(isPlace('.claude/settings.json', file, '')).toBe(true)
+  expect(isPlace('.claude/settings.json/in', '', file)).toBe(true)
+  expect(isPlace('src/a', '', file)).toBe(false)
+})
+
+test('what the sandbox may not write is guarded', () => {
+  const { isPlace } = guardedPaths('/top', within([]))
+  const paths = ['vendor/lib.js', '.env', 'src/x', 'env']
+  expect(paths.filter(path => isPlace(path, '', `100644 ${BLOB}`))).toEqual(['vendor/lib.js', '.env'])
 })

@@ -21,10 +21,12 @@ export class HostGit {
   readonly #empty: string
   readonly #path: string
   readonly #shell: string
+  readonly #until: number
   readonly #owner: { readonly uid: number; readonly gid: number } | undefined
 
-  /** `empty` is made here. Without a working tree of its own, git would take the current directory, or `core.worktree`. */
-  constructor(commonDir: string, empty: string) {
+  /** No command starts after `until`. `empty` is made here. Without a working tree of its own, git would take the current directory, or `core.worktree`. */
+  constructor(commonDir: string, empty: string, until = Number.POSITIVE_INFINITY) {
+    this.#until = until
     const [git, shell] = [findTool('git'), findTool('sh')]
     if (git === undefined) throw missingTool('git', 'install git: apt-get install git')
     if (shell === undefined) throw missingTool('sh', 'install a POSIX shell')
@@ -55,7 +57,10 @@ export class HostGit {
     input = '',
     env,
     inputFrom,
+    onOutput,
   }: GitCall): Promise<GitAnswer> => {
+    if (Date.now() > this.#until)
+      return { code: 137, stdout: Buffer.alloc(0), stderr: 'the sync takes too long' }
     const dir = gitDir === undefined ? this.#commonDir : `${this.#commonDir}/${gitDir}`
     const child = startProgram([this.#shell, '-c', script, 'pen', ...args], {
       cwd: this.#empty,
@@ -75,7 +80,9 @@ export class HostGit {
       ...this.#owner,
     })
     const [stdout, stderr, code] = await Promise.all([
-      collect(child.stdout, () => child.kill('SIGKILL')),
+      onOutput === undefined
+        ? collect(child.stdout, () => child.kill('SIGKILL'))
+        : pass(child.stdout, onOutput, () => child.kill('SIGKILL')),
       new Response(child.stderr).text(),
       child.exited,
     ])
@@ -98,4 +105,18 @@ async function collect(stream: ReadableStream<Uint8Array>, stop: () => void): Pr
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
+}
+
+async function pass(
+  stream: ReadableStream<Uint8Array>,
+  onOutput: (chunk: Buffer) => void,
+  stop: () => void,
+): Promise<Buffer> {
+  try {
+    for await (const chunk of stream) onOutput(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
+  } catch (error) {
+    stop()
+    throw error
+  }
+  return Buffer.alloc(0)
 }

@@ -37,7 +37,8 @@ const rules = (some: Partial<SyncRules> = {}): SyncRules => ({
   records: ['.'],
   judge: judgeName,
   contains: async () => false,
-  needsConsent: async () => [],
+  consentToNew: async () => [],
+  consentToStep: async () => [],
   ...some,
 })
 
@@ -55,19 +56,19 @@ describe('HEAD', () => {
     expect(plan.indexes).toEqual([{ record: '.', branch: 'refs/heads/main', old: OLD, new: NEW }])
   })
 
-  test('moves to a branch without a commit', async () => {
+  test('stays where a branch without a commit has none to follow', async () => {
     const plan = await planSync(
       state(main, head('refs/heads/pages', undefined)),
       state(main, onMain),
       rules(),
     )
-    expect(plan.heads).toHaveLength(1)
+    expect(plan.heads).toEqual([])
   })
 })
 
 test('a branch that is not checked out needs consent too', async () => {
   const here = state({ ...main, 'refs/heads/other': NEW }, onMain)
-  const plan = await planSync(here, state(main, onMain), rules({ needsConsent: async () => ['.envrc'] }))
+  const plan = await planSync(here, state(main, onMain), rules({ consentToNew: async () => ['.envrc'] }))
   expect(plan.refs).toEqual([])
   expect(plan.aside).toEqual([{ name: 'refs/heads/other', id: NEW, reason: 'consent', paths: ['.envrc'] }])
 })

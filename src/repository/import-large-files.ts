@@ -1,5 +1,5 @@
 /** Brings git-lfs objects from the sandbox's repository to the host's. Their name is the hash of their content, which pen checks. */
-import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, openSync } from 'node:fs'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { type GitCall, runGit } from './git-runner.ts'
 import { type ImportOptions, ImportRefused, spend } from './import-objects.ts'
@@ -7,13 +7,13 @@ import { type ImportOptions, ImportRefused, spend } from './import-objects.ts'
 /** As git-lfs itself does: a temporary file, then a rename. */
 const WRITE = 'mkdir -p "$1" && cat >"$1/.pen-$2" && mv "$1/.pen-$2" "$1/$2"'
 
-/** A sparse file of a few blocks can have any length. */
+/** A sparse file of a few blocks can have any length. One that is longer than the sandbox's disk is not read. */
 const MAX_LARGE_BYTES = 4 * 1024 ** 3
 
 const pathOf = (id: string): string => `lfs/objects/${id.slice(0, 2)}/${id.slice(2, 4)}`
 
 export async function importLargeFiles(options: ImportOptions, ids: readonly string[]): Promise<void> {
-  const { host, box, scratch, gitDir, objects } = options
+  const { host, box, world, scratch, gitDir, objects } = options
   const top = objects.slice(0, -'/objects'.length)
   const at: Pick<GitCall, 'gitDir'> = gitDir === undefined ? {} : { gitDir }
   for (const id of ids) {
@@ -22,10 +22,13 @@ export async function importLargeFiles(options: ImportOptions, ids: readonly str
     removeTree(file)
     const fd = openSync(file, 'wx+', 0o600)
     try {
-      const script = `head -c ${MAX_LARGE_BYTES} "$GIT_DIR/$1"`
+      const most = Math.min(MAX_LARGE_BYTES, world.limits.disk)
+      const script = `[ "$(stat -c %s "$GIT_DIR/$1")" -le ${most} ] && head -c ${most} "$GIT_DIR/$1"`
       const { code } = await box.run({ script, args: [`${pathOf(id)}/${id}`], outputTo: fd, ...at })
-      if (code !== 0 || hashOf(fd) !== id)
-        throw new ImportRefused(`the git-lfs object ${id} has another content than its name says`)
+      if (code !== 0 || (await hashOf(file)) !== id)
+        throw new ImportRefused(
+          `the git-lfs object ${id} is too large, or has another content than its name says`,
+        )
       const input = openSync(file, 'r')
       try {
         spend(options, { bytes: fstatSync(input).size })
@@ -40,12 +43,8 @@ export async function importLargeFiles(options: ImportOptions, ids: readonly str
   }
 }
 
-function hashOf(fd: number): string {
+async function hashOf(file: string): Promise<string> {
   const hash = new Bun.CryptoHasher('sha256')
-  const buffer = Buffer.allocUnsafe(1024 * 1024)
-  for (let at = 0, length = 1; length > 0; at += length) {
-    length = readSync(fd, buffer, 0, buffer.length, at)
-    hash.update(buffer.subarray(0, length))
-  }
+  for await (const chunk of Bun.file(file).stream()) hash.update(chunk)
   return hash.digest('hex')
 }

@@ -7,6 +7,7 @@ import { type BoxWorld, runInBox } from '../backend/box.ts'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { PenError } from '../base/error.ts'
 import { pipe } from '../base/kernel/descriptor.ts'
+import { basename, dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import type { Step } from '../plan/plan.ts'
 import type { GuestPath, HostPath } from '../policy/files/path.ts'
@@ -45,7 +46,23 @@ git show-index <objects/pack/in.idx | cut -d ' ' -f 2 >/tmp/ids
 GIT_OBJECT_DIRECTORY=$3 git cat-file --batch-check --buffer </tmp/ids | sed -n 's/ missing$//p' >/tmp/new
 git cat-file --batch-check='%(objectname) %(objecttype) %(objectsize)' --buffer </tmp/new`
 const READ = `${BOUNDED}; git cat-file --batch --buffer`
-const WRITE = { loose: 'git unpack-objects -q', pack: 'git index-pack --stdin >/dev/null' }
+/**
+ * On a full disk git leaves half a pack. So it writes to a directory that is removed in any case, now or by the next try; its
+ * name is one that `git prune` removes as well. Then files are renamed, a pack before its index.
+ */
+const WRITE = `cd "$GIT_DIR/objects" && new=tmp_objdir-pen-$1 && rm -rf "$new" && mkdir -p "$new/info" "$new/pack" || exit
+(
+  echo .. >"$new/info/alternates" && export GIT_OBJECT_DIRECTORY="$PWD/$new" || exit
+  if [ "$2" = loose ]; then git unpack-objects -q; else git index-pack --stdin >/dev/null; fi || exit
+  for dir in "$new"/??; do
+    [ -d "$dir" ] || continue
+    if [ -d "\${dir##*/}" ]; then mv -f "$dir"/* "\${dir##*/}/"; else mv -T "$dir" "\${dir##*/}"; fi || exit
+  done
+  for end in pack rev idx; do
+    for file in "$new"/pack/*.$end; do [ ! -e "$file" ] || mv -f "$file" pack/ || exit; done
+  done
+)
+code=$?; rm -rf "$new"; exit $code`
 
 export interface ImportOptions {
   readonly world: BoxWorld
@@ -90,7 +107,8 @@ export async function importObjects(
     try {
       spend(options, { objects: objects.length, bytes: fstatSync(fd).size })
       await runGit(host.run, {
-        script: objects.length <= MAX_LOOSE ? WRITE.loose : WRITE.pack,
+        script: WRITE,
+        args: [basename(dirname(scratch)), objects.length <= MAX_LOOSE ? 'loose' : 'pack'],
         inputFrom: fd,
         ...at(options),
       })

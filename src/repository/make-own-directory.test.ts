@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -221,6 +222,17 @@ describe('what stays behind', () => {
     expect(found.filter(name => /lock|pid|PIPE|pipe|socket|ipc|rr-cache/.test(name))).toEqual([])
     expect(existsSync(`${own}/logs/refs/heads`)).toBe(false)
     expect(existsSync(`${own}/logs/HEAD`)).toBe(true)
+  })
+
+  test('is a log behind a link: it may lead to files that the sandbox must not read', () => {
+    using repository = new TemporaryRepository()
+    repository.commit('one')
+    mkdirSync(`${repository.base}/secrets`)
+    writeFileSync(`${repository.base}/secrets/stash`, 'secret')
+    rmSync(`${repository.dir}/logs/refs`, { recursive: true })
+    symlinkSync(`${repository.base}/secrets`, `${repository.dir}/logs/refs`)
+    const own = copy(repository)
+    expect([existsSync(`${own}/logs/refs/stash`), existsSync(`${own}/logs/HEAD`)]).toEqual([false, true])
   })
 
   test('is what a link leads to: the link itself is copied', () => {

@@ -18,8 +18,10 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { openForRemoval } from '../base/beneath/beneath.ts'
+import { itself, openForRemoval } from '../base/beneath/beneath.ts'
 import { directoryEntries } from '../base/beneath/directory-entries.ts'
+import { lookAt } from '../base/beneath/look-at.ts'
+import { tryOpenBeneath } from '../base/beneath/open-beneath.ts'
 import { removeInSteps } from '../base/beneath/remove-tree.ts'
 import { errnoOf } from '../base/error.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'
@@ -123,12 +125,21 @@ function copyFiles(from: string, to: string, names: RegExp): void {
 }
 
 function copyLogs(from: string, to: string): void {
-  if (!listDirectories(from).includes('logs')) return
-  for (const log of COPIED_LOGS) {
-    const source = `${from}/logs/${log}`
-    if (lstatSync(source, { throwIfNoEntry: false })?.isFile() !== true) continue
-    mkdirSync(dirname(`${to}/logs/${log}`), { recursive: true, mode: 0o700 })
-    copyFile(source, `${to}/logs/${log}`)
+  const top = openSync(from, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  try {
+    for (const log of COPIED_LOGS.map(name => `logs/${name}`)) {
+      // No directory on the way may be a link: it may lead to files that the sandbox must not read.
+      const parent = tryOpenBeneath(top, dirname(log))
+      if (parent === undefined) continue
+      const source = `${itself(parent)}/${basename(log)}`
+      if (lookAt(source)?.isFile()) {
+        mkdirSync(dirname(`${to}/${log}`), { recursive: true, mode: 0o700 })
+        copyFile(source, `${to}/${log}`)
+      }
+      closeSync(parent)
+    }
+  } finally {
+    closeSync(top)
   }
 }
 

@@ -5,11 +5,14 @@
  */
 import { printable, shellWord } from '../base/printable.ts'
 import { parseGitConfig } from '../survey/git/config.ts'
-import { applyIndex, applyRefs } from './apply-sync.ts'
+import { applyIndex, applyRefs, type Change, pathText } from './apply-sync.ts'
+import { Consent, type Guarded, guardedIn } from './consent.ts'
 import { fields, type GitRunner, runGit } from './git-runner.ts'
 import { HostGit } from './host-git.ts'
-import { type RepositoryState, readState } from './state.ts'
-import type { SyncAllOptions } from './sync-all.ts'
+import { currentCommit } from './plan-sync.ts'
+import { OLDER } from './repository-sync.ts'
+import { type RepositoryState, readHostState } from './state.ts'
+import { MAX_SYNC_MS, type SyncAllOptions } from './sync-all.ts'
 
 const LIST = `git for-each-ref --format='%(objectname) %(refname)' "$1"`
 /** Exit code 1: conflicts. Their paths follow the id of the tree, and end with an empty field. */
@@ -18,11 +21,9 @@ const COMMIT = `git -c user.useConfigOnly=true var GIT_AUTHOR_IDENT >/dev/null 2
     GIT_AUTHOR_NAME=$5 GIT_AUTHOR_EMAIL=$6; export GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL; }
   git commit-tree -p "$1" -p "$2" -m "$3" "$4"`
 const MESSAGE = 'pen: merged from the sandbox'
-/** An older commit that was put aside under the same name. */
-const BACKUP = /-[0-9a-f]{10}$/
 const MAX_PATHS = 5
 
-export interface MergeOptions extends Pick<SyncAllOptions, 'git' | 'records' | 'world'> {
+export interface MergeOptions extends Omit<SyncAllOptions, 'entry' | 'dir'> {
   /** Settings of git with the user's name. */
   readonly identity: string | undefined
   readonly empty: string
@@ -32,38 +33,50 @@ export interface MergeOptions extends Pick<SyncAllOptions, 'git' | 'records' | '
 export async function mergeAside(options: MergeOptions): Promise<readonly string[]> {
   const { git, records, world } = options
   using host = new HostGit(git.path, options.empty)
-  const prefix = `refs/pen/${world.sandbox.id}/heads/`
+  const top = `refs/pen/${world.sandbox.id}`
   const lines: string[] = []
   for (const { path } of [git, ...git.submodules]) {
     const below = path === git.path ? undefined : path.slice(git.path.length + 1)
     const run: GitRunner = call => host.run({ ...(below !== undefined && { gitDir: below }), ...call })
-    const listed = (await runGit(run, { script: LIST, args: [prefix] })).toString().split('\n').slice(0, -1)
+    const listed = (await runGit(run, { script: LIST, args: [top] })).toString().split('\n').slice(0, -1)
     for (const line of listed) {
       const [id = '', ref = ''] = line.split(' ')
-      const merging = new Merging(run, await readState(host.run, below), options.identity)
-      lines.push(`git: ${await merging.merge(ref, prefix, id, below === undefined ? records : ['.'])}`)
+      const name = ref.replace(OLDER, '/').slice(top.length + 1)
+      if (!name.startsWith('heads/')) continue
+      const guarded = guardedIn(options, path, host.run)
+      const merging = new Merging(run, await readHostState(host.run, below), options, guarded)
+      const aside = { ref, id, branch: `refs/${name}` }
+      lines.push(`git: ${await merging.merge(aside, below === undefined ? records : ['.'])}`)
     }
   }
   return lines
+}
+
+interface AsideBranch {
+  readonly ref: string
+  readonly id: string
+  readonly branch: string
 }
 
 class Merging {
   readonly #git: GitRunner
   readonly #state: RepositoryState
   readonly #identity: ReadonlyMap<string, string>
+  readonly #guarded: Guarded
+  readonly #consent: ReadonlySet<string>
 
-  constructor(git: GitRunner, state: RepositoryState, identity: string | undefined) {
+  constructor(git: GitRunner, state: RepositoryState, options: MergeOptions, guarded: Guarded) {
     this.#git = git
     this.#state = state
-    this.#identity = new Map((parseGitConfig(identity ?? '') ?? []).map(({ key, value }) => [key, value]))
+    const settings = parseGitConfig(options.identity ?? '') ?? []
+    this.#identity = new Map(settings.map(({ key, value }) => [key, value]))
+    this.#guarded = guarded
+    this.#consent = options.consent ?? new Set()
   }
 
-  async merge(ref: string, prefix: string, id: string, records: readonly string[]): Promise<string> {
+  async merge({ ref, id, branch }: AsideBranch, records: readonly string[]): Promise<string> {
     const { refs, heads } = this.#state
-    const rest = ref.slice(prefix.length)
-    const short = refs.has(`refs/heads/${rest}`) ? rest : rest.replace(BACKUP, '')
-    const branch = `refs/heads/${short}`
-    const [shown, word] = [printable(short, 200), shellWord(ref) ?? ref]
+    const [shown, word] = [printable(branch.slice('refs/heads/'.length), 200), shellWord(ref) ?? ref]
     const old = refs.get(branch)
     if (old === undefined)
       return `${shown} is not on the host any more; to make a branch of ${word}: git branch NAME ${word}`
@@ -74,13 +87,37 @@ class Merging {
       return `${shown} waits: a rebase, merge, pick or bisect is unfinished on the host, or its index is locked`
     const commit = await this.#commit(old, id, shown)
     if (typeof commit !== 'string')
-      return `${shown} conflicts with the sandbox's commits in ${conflicts(commit)}; to resolve it: git stash -u && git merge ${word}`
+      return `${shown} conflicts with the sandbox's commits in ${some(commit)}; to resolve it: git stash -u && git merge ${word}`
+    const paths = await this.#needsConsent(old, id, commit, records)
+    if (paths.length > 0)
+      return `${shown} is not merged: that would change what the sandbox may not write (${some(paths)}); look at it: git diff ${old.slice(0, 10)} ${commit.slice(0, 10)}; to merge it yourself: git stash -u && git merge ${word}`
     const move = { name: branch, old, new: commit }
     if (commit !== old && (await applyRefs(this.#git, {}, [move], MESSAGE)).length > 0)
       return `${shown} moved meanwhile; fix: repeat the command`
     for (const [record] of on) await applyIndex(this.#git, {}, { record, branch, old, new: commit })
     await runGit(this.#git, { script: 'git update-ref -d "$1" "$2"', args: [ref, id] })
     return `${shown} has the sandbox's commits now (${commit.slice(0, 10)})`
+  }
+
+  /** A merge can bring what no side has: git follows renames. What the user agreed to is left out. */
+  async #needsConsent(
+    ours: string,
+    theirs: string,
+    merged: string,
+    records: readonly string[],
+  ): Promise<readonly string[]> {
+    const needed = new Consent(this.#guarded, {
+      refs: [theirs],
+      stashes: [],
+      current: currentCommit(this.#state, records),
+      until: Date.now() + MAX_SYNC_MS,
+    })
+    const key = ({ path, after }: Change): string => `${after} ${path}`
+    const result = await needed.toStep(ours, merged)
+    const brought = [...(await needed.toNew(theirs)).values()].flat()
+    if (!this.#consent.has(theirs)) return [...new Set([...brought, ...result].map(({ path }) => path))]
+    const agreed = new Set([...brought, ...(await needed.toStep(ours, theirs))].map(key))
+    return result.flatMap(change => (agreed.has(key(change)) ? [] : [change.path]))
   }
 
   /** The merge, or the commit itself where one side has the other. The paths of conflicts otherwise. */
@@ -106,8 +143,9 @@ class Merging {
   }
 }
 
-const conflicts = (paths: readonly string[]): string => {
-  const shown = paths.slice(0, MAX_PATHS).map(path => printable(Buffer.from(path, 'latin1').toString(), 200))
+/** Paths are bytes in latin1. */
+const some = (paths: readonly string[]): string => {
+  const shown = paths.slice(0, MAX_PATHS).map(path => printable(pathText(path), 200))
   return paths.length > MAX_PATHS
     ? `${shown.join(', ')} and ${paths.length - MAX_PATHS} more`
     : shown.join(', ')

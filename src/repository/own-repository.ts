@@ -15,13 +15,15 @@ import {
   type Stats,
   writeFileSync,
 } from 'node:fs'
-import { removeTree } from '../base/beneath/remove-tree.ts'
 import { errnoOf } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
+import { dirname } from '../base/posix-path.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { fingerprint, IN_PART } from './fingerprint.ts'
+import { MountedPlaces } from './mounted-places.ts'
+import type { Pinned } from './pin-tips.ts'
 import type { RefEvent } from './repository-sync.ts'
 import type { SyncAllOptions, SyncResult } from './sync-all.ts'
 
@@ -37,11 +39,15 @@ export const STAYS = 'stays'
 export interface OwnOptions extends Omit<SyncAllOptions, 'entry' | 'dir' | 'record'> {
   /** How many submodules have no checkout. */
   readonly emptyModules: number
+  /** Paths of the host that get a mount in the sandbox: `.git`, and those of submodules. */
+  readonly mounted: readonly string[]
 }
 
 export class OwnRepository {
   /** The directory to mount. */
   readonly dir: HostPath
+  /** As it was before the mounts. */
+  readonly mounted: MountedPlaces
   readonly #options: OwnOptions
   readonly #entry: string
   readonly #lock: Lock
@@ -59,8 +65,8 @@ export class OwnRepository {
   readonly #told = new Set<string>()
   #record = (event: RefEvent): void => void this.#events.push(event)
   #isOpen: boolean = true
-  /** Removes the pin. Undefined: there is none yet. */
-  #unpin: (() => Promise<void>) | undefined
+  /** `left`: a run that was killed may have made it. */
+  #pin: 'absent' | 'left' | 'made' = 'absent'
 
   /** Takes over what an earlier run left unfinished, or makes a copy of the host's repository. */
   static async open(options: OwnOptions, name: string): Promise<OwnRepository> {
@@ -73,6 +79,8 @@ export class OwnRepository {
       const lock = tryLock(`${top}/${entry}.lock`)
       if (lock === undefined) continue
       if (name === STAYS && entry !== STAYS) {
+        // A run that was killed may have left it, and the name of the pin is lost with the next line.
+        await (await import('./pin-tips.ts')).removePin(pinnedBy(options, `${top}/${entry}`))
         renameSync(`${top}/${entry}`, `${top}/${STAYS}`)
         lock.release()
         return await OwnRepository.open(options, name)
@@ -92,6 +100,7 @@ export class OwnRepository {
     this.dir = `${entry}/dir` as HostPath
     const below = options.git.submodules.map(({ path }) => path.slice(options.git.path.length + 1))
     this.#places = [...options.records, ...below]
+    this.mounted = new MountedPlaces(options.workspace, options.mounted)
   }
 
   /** Syncs whenever refs, HEAD or index changed on either side. `record` throws when the audit cannot be written. */
@@ -112,9 +121,10 @@ export class OwnRepository {
   }
 
   async #turn(): Promise<void> {
-    const { git, world } = this.#options
     // A run that is shorter than this needs no pin.
-    this.#unpin ??= (await import('./pin-tips.ts')).pinTips(git.path, world.sandbox.id, this.#entry)
+    if (this.#pin !== 'made')
+      await (await import('./pin-tips.ts')).pinTips(pinnedBy(this.#options, this.#entry))
+    this.#pin = 'made'
     if (this.#look() !== this.#seen) await this.#sync()
   }
 
@@ -124,14 +134,18 @@ export class OwnRepository {
     this.#isOpen = false
     clearTimeout(this.#timer)
     await this.#working
-    await this.#unpin?.()
+    if (this.#pin !== 'absent' && this.mounted.replaced().length === 0)
+      await (await import('./pin-tips.ts')).removePin(pinnedBy(this.#options, this.#entry))
     // The user's git may have locked the index for a moment.
     await this.#unlock()
     const isSeen = this.#look() === this.#seen && !this.#seen.includes(IN_PART)
     if (this.#result?.hasFailed || !isSeen) await this.#sync()
     this.#seen = this.#look()
     this.#isOpen = isOpen
-    if (this.#result?.isComplete) (await import('./make-own-directory.ts')).emptyEntry(this.#entry)
+    if (this.#result?.isComplete) {
+      this.#lines.push(...(await import('./take-repository.ts')).keepAdopted(this.#entry))
+      ;(await import('./make-own-directory.ts')).emptyEntry(this.#entry)
+    }
     // After a failure the next start syncs again.
     else if (!this.#result?.hasFailed)
       writeFileSync(
@@ -161,6 +175,7 @@ export class OwnRepository {
   async #prepare(): Promise<void> {
     const file = `${this.#entry}/seen`
     if (existsSync(`${this.#entry}/synced`)) {
+      if (!existsSync(file)) this.#pin = 'left'
       chmodSync(this.dir, 0o700)
       if (!isGitDirectory(this.dir)) this.#setAside('was damaged')
     }
@@ -171,7 +186,10 @@ export class OwnRepository {
     this.#seen = this.#look()
     if (seen === this.#seen) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
-    else {
+    else if (!(await (await import('./sync-all.ts')).isReadable(this.#options, this.dir))) {
+      this.#setAside('could not be read')
+      await this.#copy()
+    } else {
       await this.#sync()
       if (!this.#result?.hasFailed || !(await this.#lacksCommits())) return
       this.#setAside('needs commits that the host has no more')
@@ -197,8 +215,9 @@ export class OwnRepository {
 
   /** `rm -rf .git` inside must not leave the project without git. What is left of the directory may hold commits. */
   #setAside(why: string): void {
-    const aside = `${this.#entry}.damaged`
-    removeTree(aside)
+    // Below a directory of pen's own: a file named `synced` in it must not make it the entry of a run.
+    const aside = `${this.#entry}.damaged-${crypto.randomUUID().slice(0, 8)}/git`
+    mkdirSync(dirname(aside), { mode: 0o700 })
     renameSync(this.dir, aside)
     for (const name of ['synced', 'seen']) rmSync(`${this.#entry}/${name}`, { force: true })
     this.#lines.push(
@@ -224,6 +243,12 @@ export class OwnRepository {
     this.#count++
     // What changes during the sync is seen by the next look. So each change is followed by one sync that finds nothing.
     this.#seen = this.#look()
+    // The sandbox may have written it. The host's git must not open it before the user has seen that.
+    if (this.mounted.replaced().length > 0) {
+      const lines = [`git: nothing was taken over from the sandbox; its repository is kept at ${this.dir}`]
+      this.#result = { isComplete: false, hasFailed: true, lines }
+      return
+    }
     const { syncAll } = await import('./sync-all.ts')
     const record = (event: RefEvent): void => {
       const text = JSON.stringify(event)
@@ -233,6 +258,12 @@ export class OwnRepository {
     this.#result = await syncAll({ ...this.#options, entry: this.#entry, dir: this.dir, record })
   }
 }
+
+const pinnedBy = ({ git, world }: OwnOptions, entry: string): Pinned => ({
+  gitDir: git.path,
+  sandbox: world.sandbox.id,
+  entry,
+})
 
 /** The least that git needs to take it for a repository. Hostile: no link is followed. */
 const isGitDirectory = (dir: string): boolean =>

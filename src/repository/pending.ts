@@ -4,14 +4,16 @@ import { writeFileAtomically } from '../base/atomic-file.ts'
 import { printable } from '../base/printable.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import type { HostPath } from '../policy/files/path.ts'
-import { changedPaths, pathText } from './apply-sync.ts'
+import { pathText } from './apply-sync.ts'
+import { Consent, guardedIn } from './consent.ts'
 import { GitBox } from './git-box.ts'
 import { runGit } from './git-runner.ts'
 import { HostGit } from './host-git.ts'
 import { syncedFile } from './make-own-directory.ts'
+import { currentCommit } from './plan-sync.ts'
 import { CROSSES_TO_HOST, hasStaged } from './repository-sync.ts'
 import { readState } from './state.ts'
-import type { SyncAllOptions } from './sync-all.ts'
+import { MAX_SYNC_MS, type SyncAllOptions } from './sync-all.ts'
 import { readSynced } from './synced-file.ts'
 
 /** The directories of sandboxes that run, or left something. */
@@ -71,47 +73,61 @@ export interface HeldCommits {
   /** The commit that waits. */
   readonly id: string
   readonly ref: string
-  /** Each with id, author and subject. Hostile text, made printable. */
+  /** Those that need consent, each with id, author and subject. Hostile text, made printable. */
   readonly commits: readonly string[]
+  /** What they change, and what the step from HEAD changes. */
   readonly paths: readonly string[]
+  /** How many commits and paths are left out. Then pen does not take any of them over. */
+  readonly more: number
 }
 
-const MAX_COMMITS = 100
+const MAX_COMMITS = 1000
+const MAX_PATHS = 5000
+const LIST = `git for-each-ref --format='%(objectname) %(refname)' "$1"`
+const SHOW = `git log --no-walk=unsorted --stdin --format='%h %an: %s' --`
 
 /** The commits that wait for consent, also in submodules. */
-export async function heldCommits({
-  git,
-  world,
-  entry,
-}: Pick<SyncAllOptions, 'git' | 'world' | 'entry'>): Promise<readonly HeldCommits[]> {
+export async function heldCommits(
+  options: Omit<SyncAllOptions, 'dir' | 'consent'>,
+): Promise<readonly HeldCommits[]> {
+  const { git, world, entry, records } = options
   using host = new HostGit(git.path, `${entry}/empty`)
   const prefix = `refs/pen/${world.sandbox.id}/held`
   const out: HeldCommits[] = []
   for (const { path } of [git, ...git.submodules]) {
-    const below = path === git.path ? undefined : path.slice(git.path.length + 1)
-    const at = below === undefined ? {} : { gitDir: below }
-    const ask = async (script: string, ...args: string[]): Promise<string[]> =>
-      (await runGit(host.run, { script, args, ...at }))
-        .toString()
-        .split('\n')
-        .filter(line => line !== '')
-    // The host may have no commit yet.
-    const [head] = await ask('git rev-parse -q --verify HEAD || true')
-    for (const line of await ask(`git for-each-ref --format='%(objectname) %(refname)' "$1"`, prefix)) {
+    const guarded = guardedIn(options, path, host.run)
+    const { at } = guarded
+    const listed = (await runGit(host.run, { script: LIST, args: [prefix], ...at })).toString().split('\n')
+    const held = listed.slice(0, -1).map(line => {
       const [id = '', ref = ''] = line.split(' ')
-      const script = `git log -n ${MAX_COMMITS} --format='%h %an: %s' "$@" --`
-      const log = await ask(script, id, ...(head === undefined ? [] : [`^${head}`]))
-      const paths = new Set((await changedPaths(host.run, at, head, id)).map(change => change.path))
-      // The third parent of a stash has the files that were not tracked, and the second one those of the index.
-      if (ref.startsWith(`${prefix}/stash-`))
-        for (const [n, from] of [[2, head] as const, [3, undefined] as const])
-          for (const part of await ask('git rev-parse -q --verify "$1" || true', `${id}^${n}`))
-            for (const change of await changedPaths(host.run, at, from, part)) paths.add(change.path)
+      return { id, ref, isStash: ref.startsWith(`${prefix}/stash-`) }
+    })
+    const idsOf = (isStash: boolean) => held.flatMap(one => (one.isStash === isStash ? [one.id] : []))
+    const current = currentCommit(await readState(host.run, at.gitDir), path === git.path ? records : ['.'])
+    const until = Date.now() + MAX_SYNC_MS
+    const needed = new Consent(guarded, { refs: idsOf(false), stashes: idsOf(true), current, until })
+    for (const { id, ref, isStash } of held) {
+      const brought = await needed.toNew(id)
+      // HEAD may have gone to a commit that the host has.
+      const step = isStash
+        ? await needed.toStash(id)
+        : brought.size > 0
+          ? []
+          : await needed.toStep(current, id)
+      const changes = [...[...brought.values()].flat(), ...(step === 'not a stash' ? [] : step)]
+      const paths = [...new Set(changes.map(change => change.path))]
+      const ids = [...brought.keys()]
+      const input = ids.slice(0, MAX_COMMITS).join('\n')
+      const log = ids.length === 0 ? '' : (await runGit(host.run, { script: SHOW, input, ...at })).toString()
       out.push({
         id,
-        ref: printable(below === undefined ? ref : `${below}: ${ref}`, 300),
-        commits: log.map(one => printable(one, 200)),
-        paths: [...paths].map(one => printable(pathText(one), 200)),
+        ref: printable(at.gitDir === undefined ? ref : `${at.gitDir}: ${ref}`, 300),
+        commits: log
+          .split('\n')
+          .slice(0, -1)
+          .map(one => printable(one, 200)),
+        paths: paths.slice(0, MAX_PATHS).map(one => printable(pathText(one), 200)),
+        more: Math.max(0, ids.length - MAX_COMMITS) + Math.max(0, paths.length - MAX_PATHS),
       })
     }
   }
@@ -122,7 +138,8 @@ const shownFile = (stateDir: string): string => `${stateDir}/git-shown.json`
 
 /** `pen git log` keeps what it has shown. Consent is for that, and not for what the sandbox commits meanwhile. */
 export function rememberShown(stateDir: string, held: readonly HeldCommits[]): void {
-  writeFileAtomically(shownFile(stateDir), JSON.stringify(held.map(({ id }) => id)))
+  const shown = held.flatMap(({ id, more }) => (more === 0 ? [id] : []))
+  writeFileAtomically(shownFile(stateDir), JSON.stringify(shown))
 }
 
 export function shownCommits(stateDir: string): ReadonlySet<string> {

@@ -1,67 +1,56 @@
 /**
  * Keeps the commits that a sandbox started from, also when the user moves or deletes a branch and collects garbage: the
  * sandbox borrows them. One ref has a log with a line for each tip. git keeps what a log names until its date, which is far
- * away; `git log --all` does not show it.
+ * away; `git log --all` does not show it. The owner of the repository writes it: links there must not lead root's pen away.
  */
-import { chownSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
-import { isHostRoot } from '../base/kernel/host-root.ts'
-import { basename, dirname } from '../base/posix-path.ts'
+import { existsSync } from 'node:fs'
+import { errnoOf, PenError } from '../base/error.ts'
+import { basename } from '../base/posix-path.ts'
+import type { GitCall } from './git-runner.ts'
 import { HostGit } from './host-git.ts'
 import { readSynced } from './synced-file.ts'
 
 /** The year 2100. */
 const FAR_AWAY = 4_102_444_800
 
-/** Returns the function that removes the pin. */
-export function pinTips(gitDir: string, sandbox: string, entry: string): () => Promise<void> {
-  const { refs, heads } = readSynced(`${entry}/synced`)
+const PIN = `log="$GIT_DIR/logs/$1"; mkdir -p "\${log%/*}" && cat >"$log" && git update-ref "$1" "$2"`
+/** git leaves the empty directories of the second level. */
+const UNPIN = `git update-ref --no-deref -d "$1"; rmdir "$GIT_DIR/refs/pen" "$GIT_DIR/logs/refs/pen" 2>/dev/null || :`
+
+export interface Pinned {
+  readonly gitDir: string
+  readonly sandbox: string
+  /** pen's directory for the run. */
+  readonly entry: string
+}
+
+export async function pinTips(pinned: Pinned): Promise<void> {
+  const { refs, heads } = readSynced(`${pinned.entry}/synced`)
   const tips = [...new Set([...[...heads.values()].flatMap(({ commit }) => commit ?? []), ...refs.values()])]
   const [first] = tips
-  if (first === undefined) return async () => undefined
+  if (first === undefined) return
   const zeros = '0'.repeat(first.length)
   const log = tips.map(
     tip => `${zeros} ${tip} pen <pen@localhost> ${FAR_AWAY} +0000\tpen: start of a sandbox\n`,
   )
-  const ref = `refs/pen/${sandbox}/start/${basename(entry)}`
-  const write = (path: string, text: string): void => {
-    const { uid, gid } = statSync(gitDir)
-    const first = mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, text)
-    if (!isHostRoot() || uid === 0) return
-    for (let made = path; made.length >= (first ?? path).length; made = dirname(made))
-      chownSync(made, uid, gid)
-  }
-  const files = [`${gitDir}/${ref}`, `${gitDir}/logs/${ref}`] as const
-  let isWritten = false
-  const remove = async (): Promise<void> => {
-    const isPacked = isWritten && !existsSync(files[0])
-    for (const path of files) tolerate(() => rmSync(path, { force: true }))
-    if (isPacked) await removePacked(gitDir, entry, ref)
-  }
-  tolerate(() => {
-    write(files[1], log.join(''))
-    write(files[0], `${first}\n`)
-    isWritten = true
-  })
-  return remove
+  await run(pinned, { script: PIN, args: [refOf(pinned), first], input: log.join('') })
 }
 
-/** The user's `git gc` moves refs from their files into one. A ref that stays there keeps its commit, and does no other harm. */
-async function removePacked(gitDir: string, entry: string, ref: string): Promise<void> {
+/** git removes the log together with the ref, also when `git gc` has packed it. */
+export async function removePin(pinned: Pinned): Promise<void> {
+  const ref = refOf(pinned)
+  // Most short runs have no pin, and git would take longer than they do.
+  if (existsSync(`${pinned.gitDir}/logs/${ref}`)) await run(pinned, { script: UNPIN, args: [ref] })
+}
+
+const refOf = ({ sandbox, entry }: Pinned): string => `refs/pen/${sandbox}/start/${basename(entry)}`
+
+/** Without git, or on a full or read-only disk, there is no pin. The sync reports that, if there is something to sync. */
+async function run({ gitDir, entry }: Pinned, call: GitCall): Promise<void> {
   try {
     using host = new HostGit(gitDir, `${entry}/empty`)
-    await host.run({ script: 'git update-ref -d "$1"', args: [ref] })
+    await host.run(call)
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-  }
-}
-
-/** On a full or read-only disk there is no pin. The sync reports the disk, if there is something to sync. */
-function tolerate(act: () => void): void {
-  try {
-    act()
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error
+    if (errnoOf(error) === undefined && !(error instanceof PenError)) throw error
   }
 }

@@ -38,7 +38,8 @@ const rules = (was: Refs, more: Partial<SyncRules> = {}): SyncRules => ({
   records: ['.'],
   judge: () => undefined,
   contains: async (newer, older) => contains(newer, older),
-  needsConsent: async () => [],
+  consentToNew: async () => [],
+  consentToStep: async () => [],
   ...more,
 })
 
@@ -187,11 +188,15 @@ describe('HEAD', () => {
     })
   })
 
-  test('moves to a branch without a commit, and the index stays', async () =>
-    expect(await at(head('refs/heads/new', undefined), main, main)).toMatchObject({
-      heads: [{ record: '.', head: { branch: 'refs/heads/new' } }],
+  test('moves to a branch without a commit only where there is none yet', async () => {
+    const orphan = head('refs/heads/new', undefined)
+    expect(await at(orphan, main, main)).toMatchObject({ heads: [], indexes: [] })
+    const none = head('refs/heads/none', undefined)
+    expect(await at(orphan, none, none)).toMatchObject({
+      heads: [{ record: '.', head: orphan }],
       indexes: [],
-    }))
+    })
+  })
 
   test('stays when it was switched there', async () => {
     expect(await at(main, x, main)).toMatchObject({ heads: [], indexes: [] })
@@ -209,7 +214,8 @@ describe('HEAD', () => {
 })
 
 describe('what needs consent', () => {
-  const needsConsent: SyncRules['needsConsent'] = async (_old, now) => (now === 'B' ? ['libs/new'] : [])
+  const consentToNew: SyncRules['consentToNew'] = async now => (now === 'B' ? ['libs/new'] : [])
+  const consentToStep: SyncRules['consentToStep'] = async (_old, now) => await consentToNew(now)
   const synced = (refs: Refs) => ({
     refs: new Map(Object.entries(refs)),
     heads: new Map([['.', head(MAIN, 'A')]]),
@@ -220,7 +226,7 @@ describe('what needs consent', () => {
     const plan = await planSync(
       state({ [MAIN]: 'B', 'refs/heads/x': 'B' }, { '.': head(MAIN, 'B') }),
       state({ [MAIN]: 'A' }, { '.': head(MAIN, 'A') }),
-      rules({ [MAIN]: 'A' }, { needsConsent, synced: synced({ [MAIN]: 'A' }) }),
+      rules({ [MAIN]: 'A' }, { consentToNew, synced: synced({ [MAIN]: 'A' }) }),
     )
     expect(plan).toMatchObject({
       refs: [],
@@ -233,20 +239,20 @@ describe('what needs consent', () => {
     })
   })
 
-  test('is what a new branch has and HEAD has not, also when it is in the history of HEAD', async () => {
+  test('is asked for the step of the branch that the host has checked out, and for no other', async () => {
     const asked: unknown[] = []
-    const refs = { [MAIN]: 'D' }
+    const refs = { [MAIN]: 'A', 'refs/heads/x': 'A' }
     await planSync(
-      state({ ...refs, 'refs/heads/x': 'B' }, { '.': head(MAIN, 'D') }),
-      state(refs, { '.': head(MAIN, 'D') }),
+      state({ [MAIN]: 'C', 'refs/heads/x': 'D', 'refs/heads/new': 'A' }, { '.': head(MAIN, 'C') }),
+      state(refs, { '.': head(MAIN, 'A') }),
       rules(refs, {
-        needsConsent: async (old, now) => {
+        consentToStep: async (old, now) => {
           asked.push([old, now])
           return []
         },
       }),
     )
-    expect(asked).toEqual([['D', 'B']])
+    expect(asked).toEqual([['A', 'C']])
   })
 
   test.each([
@@ -257,7 +263,7 @@ describe('what needs consent', () => {
     const plan = await planSync(
       state(refs, { '.': now }),
       state(refs, { '.': head(MAIN, 'A') }),
-      rules(refs, { needsConsent, synced: synced(refs) }),
+      rules(refs, { consentToStep, synced: synced(refs) }),
     )
     expect([plan.heads, plan.indexes]).toEqual([[], []])
     expect(plan.aside).toEqual([{ name, id: 'B', reason: 'consent', paths: ['libs/new'] }])

@@ -78,8 +78,10 @@ export interface SyncRules {
   readonly judge: (name: string, there: ReadonlyMap<string, string>) => string | undefined
   /** Whether `newer` has `older` in its history. */
   readonly contains: (newer: string, older: string) => Promise<boolean>
-  /** Paths of the step from one commit to the other that need consent. */
-  readonly needsConsent: (old: string | undefined, now: string) => Promise<readonly string[]>
+  /** Paths that need consent, in commits that are not there yet. */
+  readonly consentToNew: (now: string) => Promise<readonly string[]>
+  /** Paths that need consent when HEAD and the index go from one commit to the other. */
+  readonly consentToStep: (old: string | undefined, now: string) => Promise<readonly string[]>
 }
 
 export async function planSync(
@@ -105,14 +107,11 @@ export async function planSync(
   )
   // New refs of one sync may shadow each other, too.
   const taken = new Map(there.refs)
-  const tips = new Set(there.refs.values())
-  // A branch or tag that is not checked out will be, or the user merges it. It brings what HEAD does not have. The history of
-  // HEAD does not count: the sandbox may have added a file to it and removed it again.
-  const current = currentCommit(there, records)
-  const consentFor = async (name: string, now: string, before?: string): Promise<readonly string[]> => {
-    // The files of notes are named by commits. So nothing in them is as in HEAD.
-    if (ours.has(name) || name.startsWith('refs/notes/')) return await rules.needsConsent(before, now)
-    return tips.has(now) ? [] : await rules.needsConsent(before ?? current, now)
+  const checkedOut = new Set(records.map(record => there.heads.get(record)?.branch))
+  const consentFor = async (name: string, now: string, moves: boolean): Promise<readonly string[]> => {
+    const paths = await rules.consentToNew(now)
+    if (paths.length > 0 || !moves || !checkedOut.has(name)) return paths
+    return await rules.consentToStep(there.refs.get(name), now)
   }
   let waits = false
   let count = 0
@@ -133,7 +132,9 @@ export async function planSync(
       continue
     }
     const why = other === undefined ? rules.judge(name, taken) : undefined
-    const consent = why === undefined ? await consentFor(name, now, other ?? was) : []
+    // What moved on both sides is merged later. What the host alone changed is not the sandbox's.
+    const isForward = other === was || (other !== undefined && (await rules.contains(now, other)))
+    const consent = why === undefined ? await consentFor(name, now, isForward) : []
     if (why === undefined) takeName(taken, name, now)
     if (why !== undefined) refused.push({ name, why })
     else if (consent.length > 0) aside.push({ name, id: now, reason: 'consent', paths: consent })
@@ -141,13 +142,14 @@ export async function planSync(
     else if (waiting.has(name)) waits = true
     else if (other !== undefined && name.startsWith('refs/tags/'))
       aside.push({ name, id: now, reason: 'tag' })
-    else if (other === was || (other !== undefined && (await rules.contains(now, other))))
-      refs.push({ name, old: other, new: now })
+    else if (isForward) refs.push({ name, old: other, new: now })
     else if (other === undefined || !(await rules.contains(other, now)))
       aside.push({ name, id: now, reason: 'moved-there' })
   }
   const { heads, indexes, held, odd } = await planHeads(here, there, rules, refs, isWaiting)
-  const stashes = here.stashes.filter(id => !there.stashes.includes(id) && !synced.stashes.has(id)).reverse()
+  const known = new Set([...there.stashes, ...synced.stashes])
+  const fresh = here.stashes.filter(id => !known.has(id)).reverse()
+  const stashes = fresh.slice(0, Math.max(0, rules.maxNew - count))
   return {
     refs,
     heads,
@@ -157,7 +159,7 @@ export async function planSync(
     deleted,
     waits,
     stashes,
-    left,
+    left: left + fresh.length - stashes.length,
   }
 }
 
@@ -168,7 +170,7 @@ export const currentCommit = ({ heads }: RepositoryState, records: readonly stri
 async function planHeads(
   here: RepositoryState,
   there: RepositoryState,
-  { synced, records, needsConsent, judge }: SyncRules,
+  { synced, records, consentToNew, consentToStep, judge }: SyncRules,
   moves: readonly RefMove[],
   isWaiting: (record: string) => boolean,
 ): Promise<
@@ -197,8 +199,13 @@ async function planHeads(
     // A branch that was put aside has not moved. HEAD and index stay with it.
     // Its value among the refs counts: HEAD was read a moment later, and the sandbox may have committed in between.
     if (from.branch !== undefined && commit !== here.refs.get(from.branch)) continue
-    // HEAD may change to a branch that came over earlier.
-    const paths = follows && commit !== undefined ? await needsConsent(to.commit, commit) : []
+    // A branch without a commit (`--orphan`) has no tree that the index could follow. HEAD moves with its first commit.
+    if (commit === undefined && to.commit !== undefined) continue
+    // HEAD may change to a branch that came over earlier, or to a commit without a branch.
+    const paths =
+      follows && commit !== undefined
+        ? [...(await consentToNew(commit)), ...(await consentToStep(to.commit, commit))]
+        : []
     if (paths.length > 0 && commit !== undefined) {
       held.push({ name: from.branch ?? HELD_HEAD, id: commit, reason: 'consent', paths })
       continue

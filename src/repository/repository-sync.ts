@@ -2,18 +2,11 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import type { AuditEventOf } from '../audit/event.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
-import {
-  type At,
-  applyHead,
-  applyIndex,
-  applyRefs,
-  changedPaths,
-  pathText,
-  storeStash,
-} from './apply-sync.ts'
+import { type At, applyHead, applyIndex, applyRefs, type Change, pathText, storeStash } from './apply-sync.ts'
+import { Consent, type Guarded } from './consent.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 import { importLargeFiles } from './import-large-files.ts'
-import { type ImportOptions, ImportRefused, importObjects, spend } from './import-objects.ts'
+import { type ImportOptions, importObjects, spend } from './import-objects.ts'
 import {
   type Aside,
   currentCommit,
@@ -25,7 +18,7 @@ import {
   type SyncPlan,
   type SyncRules,
 } from './plan-sync.ts'
-import { type RepositoryState, readState } from './state.ts'
+import { type RepositoryState, readHostState, readState } from './state.ts'
 
 /** Remote-tracking refs are the host's: a fetch inside does not move them. */
 export const CROSSES_TO_HOST = /^refs\/(?:heads|tags|notes)\//
@@ -38,8 +31,7 @@ export interface SyncOptions extends ImportOptions {
   readonly sandbox: string
   /** When the sync must have looked at everything. */
   readonly until: number
-  /** Whether a path that a commit brings needs consent. `blob` is its content. */
-  readonly isGuarded: (path: string, blob: string, isLink: boolean) => boolean
+  readonly guarded: Guarded
   /** A file of pen's own. It lists the host's indexes that follow a branch at this moment. */
   readonly journal: string
   /** Commits that the user has seen, and agreed to. */
@@ -70,6 +62,9 @@ const MAX_NEW = 1000
 
 const heldStash = (id: string): string => `refs/stash-${id.slice(0, 10)}`
 
+/** In the name of a ref that had to make room: see `#setRefs`. */
+export const OLDER = /\/older\/[0-9a-f]{32}\//
+
 const TO_HOST = 'pen: from the sandbox'
 const TO_SANDBOX = 'pen: from the host'
 
@@ -93,16 +88,28 @@ export class RepositorySync {
     const { box, host, records, gitDir } = this.#options
     const [own, theirs] = await Promise.all([
       readState(box.run, gitDir, 'with-large-files'),
-      readState(host.run, gitDir),
+      readHostState(host.run, gitDir),
     ])
     if (!records.every(record => own.heads.has(record)) && this.#synced.heads.size > 0)
       throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
     await this.#catchUp(theirs)
     await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
-    const out = await planSync(own, theirs, this.#rules(CROSSES_TO_HOST, judgeName))
-    const { moved, aside } = await this.#toHost(out, currentCommit(theirs, records))
-    const after = await readState(host.run, gitDir)
+    const known = knownTo(theirs)
+    const needed = new Consent(this.#options.guarded, {
+      refs: [...crossing(own), ...commits(own)].filter(id => !known.has(id)),
+      stashes: own.stashes.filter(id => !theirs.stashes.includes(id)),
+      current: currentCommit(theirs, records),
+      until: this.#options.until,
+    })
+    const out = await planSync(own, theirs, {
+      ...this.#rules(CROSSES_TO_HOST, judgeName),
+      consentToNew: async now =>
+        known.has(now) ? [] : this.#paths(now, [...(await needed.toNew(now)).values()].flat()),
+      consentToStep: async (old, now) => this.#paths(now, await needed.toStep(old, now)),
+    })
+    const { moved, aside } = await this.#toHost(out, needed)
+    const after = await readHostState(host.run, gitDir)
     const back = await planSync(
       after,
       own,
@@ -149,12 +156,8 @@ export class RepositorySync {
   }
 
   async #import(own: RepositoryState, theirs: RepositoryState): Promise<void> {
-    const known = new Set([...theirs.refs.values(), ...commits(theirs), ...theirs.stashes])
-    const wanted = [
-      ...[...own.refs].flatMap(([name, id]) => (CROSSES_TO_HOST.test(name) ? [id] : [])),
-      ...commits(own),
-      ...own.stashes,
-    ]
+    const known = new Set([...knownTo(theirs), ...theirs.stashes])
+    const wanted = [...crossing(own), ...commits(own), ...own.stashes]
     await importObjects(
       this.#options,
       [...new Set(wanted)].filter(id => !known.has(id)),
@@ -164,11 +167,12 @@ export class RepositorySync {
 
   async #toHost(
     plan: SyncPlan,
-    current: string | undefined,
+    needed: Consent,
   ): Promise<{ readonly moved: readonly string[]; readonly aside: readonly Aside[] }> {
     const { host, sandbox, consent } = this.#options
-    const held = await this.#heldStashes(plan.stashes, current)
+    const held = await this.#heldStashes(plan.stashes, needed)
     const stashes = plan.stashes.filter(id => !held.some(stash => stash.id === id))
+    // Those that are held are counted when they get a ref.
     const refs = plan.refs.filter(({ old }) => old === undefined).length + stashes.length
     spend(this.#options, { refs, moves: plan.refs.length })
     this.#record(plan, held)
@@ -217,24 +221,19 @@ export class RepositorySync {
       record({ kind: 'ref-refused', ref, commit: undefined, reason: why, submodule })
   }
 
-  /** A stash has the working tree, the index and often untracked files, each as a commit. `git stash pop` writes all of them. */
-  async #heldStashes(stashes: readonly string[], current: string | undefined): Promise<readonly Aside[]> {
-    const { host, consent } = this.#options
-    const { needsConsent } = this.#rules(CROSSES_TO_HOST, judgeName)
+  async #heldStashes(stashes: readonly string[], needed: Consent): Promise<readonly Aside[]> {
     const held: Aside[] = []
-    for (const id of stashes.filter(stash => !consent.has(stash))) {
-      const script = 'for n in 1 2 3; do git rev-parse --verify -q "$1^$n^{commit}" || break; done; true'
-      const [base, index, untracked] = (await runGit(host.run, { script, args: [id], ...this.#at }))
-        .toString()
-        .split('\n')
-      const paths = index ? [] : ['it is not a stash']
-      // `git stash branch` writes the commit below the stash, too.
-      for (const commit of [id, base, index]) if (commit) paths.push(...(await needsConsent(current, commit)))
-      if (untracked) paths.push(...(await needsConsent(undefined, untracked)))
-      if (paths.length > 0)
-        held.push({ name: heldStash(id), id, reason: 'consent', paths: [...new Set(paths)] })
+    for (const id of stashes.filter(stash => !this.#options.consent.has(stash))) {
+      const changes = await needed.toStash(id)
+      const paths = changes === 'not a stash' ? ['it is not a stash'] : this.#paths(id, changes)
+      if (paths.length > 0) held.push({ name: heldStash(id), id, reason: 'consent', paths })
     }
     return held
+  }
+
+  /** What the user agreed to is left out. */
+  #paths(now: string, changes: readonly Change[]): readonly string[] {
+    return this.#options.consent.has(now) ? [] : [...new Set(changes.map(({ path }) => pathText(path)))]
   }
 
   /** What waited for consent is on its branch now. */
@@ -256,39 +255,43 @@ export class RepositorySync {
     return failed
   }
 
-  /** Sets refs below `refs/pen/`. What they had before and is not in the new history gets a name with its id. A name that git cannot have there gets one without slashes. */
+  /**
+   * Sets refs below `refs/pen/`. What a ref had before, and is not in the new history, goes to `older`. So does a commit for
+   * which git cannot have the ref. The names there cannot be guessed: a ref of the sandbox must not be in their way.
+   */
   async #setRefs(
     git: GitRunner,
     below: string,
     refs: readonly { readonly name: string; readonly id: string }[],
   ): Promise<void> {
-    // Another sandbox, or an earlier run, may have put other commits there.
-    const script = `old=$(git rev-parse -q --verify "$2") && [ "$old" != "$3" ] && ! git merge-base --is-ancestor "$old" "$3" &&
-      git update-ref -m "$1" "$2-$(git rev-parse --short=10 "$old")" "$old"
-      git update-ref -m "$1" "$2" "$3" || git update-ref -m "$1" "$4" "$3"`
-    const places = refs.map(({ name, id }) => {
-      const rest = name.slice('refs/'.length)
-      return {
-        id,
-        ref: `refs/pen/${below}/${rest}`,
-        flat: `refs/pen/${below}/${rest.replaceAll('/', '-')}`,
-      }
-    })
+    if (refs.length === 0) return
+    const [top = ''] = below.split('/')
+    const script = `if [ -n "$4" ] && [ -n "$5" ] && ! git merge-base --is-ancestor "$4" "$3"; then
+        git update-ref -m "$1" "$5" "$4" "" || exit
+      fi
+      git update-ref -m "$1" "$2" "$3" "$4" || git update-ref -m "$1" "$6" "$3" ""`
     const list = { script: `git for-each-ref --format='%(objectname) %(refname)' "$1"` }
-    const there =
-      refs.length === 0
-        ? ''
-        : (await runGit(git, { ...list, args: [`refs/pen/${below}`], ...this.#at })).toString()
-    const known = new Set(there.split('\n'))
-    for (const { id, ref, flat } of places) {
-      if (known.has(`${id} ${ref}`) || known.has(`${id} ${flat}`)) continue
-      if (git === this.#options.host.run) this.#options.budget.spend({ refs: 1 })
-      await runGit(git, { script, args: [TO_HOST, ref, id, flat], ...this.#at })
+    const text = (await runGit(git, { ...list, args: [`refs/pen/${top}`], ...this.#at })).toString()
+    const lines = text.split('\n').map(line => line.split(' '))
+    // Another sandbox, or an earlier run, may have put other commits there.
+    const now = new Map(lines.map(([id = '', ref = '']) => [ref, id]))
+    const older = new Set(
+      lines.flatMap(([id, ref = '']) => (OLDER.test(ref) ? [`${id} ${ref.replace(OLDER, '/')}`] : [])),
+    )
+    for (const { name, id } of refs) {
+      const ref = `refs/pen/${below}/${name.slice('refs/'.length)}`
+      const old = now.get(ref)
+      if (old === id || (old === undefined && older.has(`${id} ${ref}`))) continue
+      if (git === this.#options.host.run) spend(this.#options, { refs: 1 })
+      const spare = (): string =>
+        `refs/pen/${top}/older/${crypto.randomUUID().replaceAll('-', '')}${ref.slice(`refs/pen/${top}`.length)}`
+      const args = [TO_HOST, ref, id, old ?? '', older.has(`${old} ${ref}`) ? '' : spare(), spare()]
+      await runGit(git, { script, args, ...this.#at })
     }
   }
 
   #rules(crosses: RegExp, judge: SyncRules['judge']): SyncRules {
-    const { records, host, consent, isGuarded, budget, until } = this.#options
+    const { records, host, budget } = this.#options
     return {
       synced: this.#synced,
       maxNew: crosses === CROSSES_TO_HOST ? Math.min(MAX_NEW, budget.refsLeft) : Number.POSITIVE_INFINITY,
@@ -303,22 +306,8 @@ export class RepositorySync {
             ...this.#at,
           })
         ).code === 0,
-      needsConsent: async (old, now) => {
-        if (consent.has(now) || crosses !== CROSSES_TO_HOST) return []
-        // A sandbox can make thousands of refs whose trees take a second each.
-        if (Date.now() > until) throw new ImportRefused('it takes too long to look at each of them')
-        // A tag may name a file.
-        const type = await host.run({ script: 'git cat-file -t "$1^{}"', args: [now], ...this.#at })
-        if (type.stdout.toString() === 'blob\n') return []
-        const changes = await changedPaths(host.run, this.#at, old, now)
-        return changes.flatMap(({ path, before, after }) => {
-          const [mode = '', blob = ''] = after.split(' ')
-          const isNewLink = mode === '160000' && !before.startsWith('160000')
-          const isGuardedFile =
-            mode !== '160000' && after !== '' && isGuarded(pathText(path), blob, mode === '120000')
-          return isNewLink || isGuardedFile ? [pathText(path)] : []
-        })
-      },
+      consentToNew: () => Promise.resolve([]),
+      consentToStep: () => Promise.resolve([]),
     }
   }
 
@@ -347,12 +336,19 @@ export class RepositorySync {
   }
 }
 
+const knownTo = (state: RepositoryState): ReadonlySet<string> =>
+  new Set([...state.refs.values(), ...commits(state)])
+
+/** Objects that refs name which cross to the host. */
+const crossing = ({ refs }: RepositoryState): string[] =>
+  [...refs].flatMap(([name, id]) => (CROSSES_TO_HOST.test(name) ? [id] : []))
+
 const commits = ({ heads }: RepositoryState): string[] =>
   [...heads.values()].flatMap(({ commit }) => (commit === undefined ? [] : [commit]))
 
 /** What the user staged before the start is staged on both sides. */
 export async function hasStaged(own: GitRunner, theirs: GitRunner, at: At): Promise<boolean> {
-  const call = { script: 'git diff-index --cached HEAD', ...at }
+  const call = { script: 'git diff-index --cached --ignore-submodules=none HEAD', ...at }
   const [here, there] = await Promise.all([own(call), theirs(call)])
   return here.code === 0 && there.code === 0 && !here.stdout.equals(there.stdout)
 }

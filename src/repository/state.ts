@@ -1,4 +1,6 @@
 /** What git says of a repository: its refs, and HEAD of each worktree. The same commands run on the host and in the git box. */
+import { PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
 import { OBJECT_ID } from './fold-refs.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 
@@ -29,17 +31,18 @@ export interface RepositoryState {
 /** One line per fact. Names come last, because a ref name may contain any byte above the space. */
 const SCRIPT = `
 git for-each-ref --format='%(if)%(symref)%(then)symbolic%(else)ref %(objectname) %(refname)%(end)' refs/heads refs/tags refs/notes refs/remotes || exit 3
-git rev-parse -q --verify refs/stash >/dev/null && git log -g -n 1000 --format='stash %H' refs/stash --
+git rev-parse -q --verify refs/stash >/dev/null && git rev-list -g -n 1000 refs/stash -- | sed 's/^/stash /'
 [ "$1" = with-large-files ] && (cd "$GIT_DIR/lfs/objects" 2>/dev/null && find . -type f -name '????????????????????????????????????????????????????????????????' | sed 's/^/large /')
 top=$GIT_DIR
-for record in . $(cd "$top" && ls -d worktrees/* 2>/dev/null); do
-  GIT_DIR=$top/$record; export GIT_DIR
+for path in "$top/." "$top"/worktrees/* "$top"/worktrees/.[!.]*; do
+  record=\${path#"$top/"}
+  GIT_DIR=$path; export GIT_DIR
   [ -e "$GIT_DIR/HEAD" ] || continue
   open=-
   for file in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG sequencer; do
     [ -e "$GIT_DIR/$file" ] && open=open
   done
-  [ $open = - ] && [ $record = . ] && [ "$(git config --type=bool core.bare)" = true ] && open=bare
+  [ $open = - ] && [ "$record" = . ] && [ "$(git config --type=bool core.bare)" = true ] && open=bare
   [ $open = - ] && [ -e "$GIT_DIR/index.lock" ] && open=locked
   echo "head $open $(git rev-parse -q --verify 'HEAD^{commit}' || echo -) $(git symbolic-ref -q HEAD || echo -) $record"
 done
@@ -47,15 +50,32 @@ exit 0`
 
 /** `./ab/cd/abcd…` */
 const LARGE = /^\.\/[0-9a-f]{2}\/[0-9a-f]{2}\/([0-9a-f]{64})$/
-const RECORD = /^(?:\.|worktrees\/[A-Za-z0-9_][A-Za-z0-9._-]*)$/
+/** git makes the name from that of the directory, in any language. */
+const RECORD = /^(?:\.|worktrees\/(?!\.\.?$)[^/\p{C}\ufffd]+)$/u
 /** Names that git itself accepts are shorter: a file name has at most 255 bytes, and a path 4,096. */
 const MAX_NAME = 1024
 
-/** Lines that are not of this form are ignored: in a hostile repository they cannot mean anything else. */
-export async function readState(
+/** Of the sandbox's repository. What is not in the form of a fact is ignored: it cannot mean anything else. */
+export const readState = (
   git: GitRunner,
   gitDir?: string,
   large: 'with-large-files' | 'refs-alone' = 'refs-alone',
+): Promise<RepositoryState> => read(git, gitDir, large, () => undefined)
+
+/** Of the host's repository. A worktree that pen cannot read must not lose its branch. */
+export const readHostState = (git: GitRunner, gitDir?: string): Promise<RepositoryState> =>
+  read(git, gitDir, 'refs-alone', line => {
+    throw new PenError('STATE', {
+      what: `pen cannot read what git says of your repository: ${printable(line, 300)}`,
+      hint: 'a worktree or a ref has a name with unusual characters: git worktree list, git for-each-ref',
+    })
+  })
+
+async function read(
+  git: GitRunner,
+  gitDir: string | undefined,
+  large: 'with-large-files' | 'refs-alone',
+  onOdd: (line: string) => void,
 ): Promise<RepositoryState> {
   const refs = new Map<string, string>()
   const heads = new Map<string, Head>()
@@ -67,20 +87,17 @@ export async function readState(
     timeoutMs: 15_000,
     ...(gitDir !== undefined && { gitDir }),
   })
-  for (const line of output.toString('utf8').split('\n')) {
+  for (const line of output.toString('utf8').split('\n').slice(0, -1)) {
     const [kind, ...words] = line.split(' ')
-    if (kind === 'ref') {
-      const [id = '', name = ''] = words
-      if (OBJECT_ID.test(id) && name.length <= MAX_NAME && words.length === 2) refs.set(name, id)
-    } else if (kind === 'stash') {
-      const [id = ''] = words
-      if (OBJECT_ID.test(id)) stashes.push(id)
-    } else if (kind === 'large') {
-      const [, id = ''] = LARGE.exec(words[0] ?? '') ?? []
-      if (id !== '') largeFiles.push(id)
-    } else if (kind === 'head') {
-      const [open, commit = '', branch = '', record = ''] = words
-      if (words.length !== 4 || !RECORD.test(record)) continue
+    const [id = '', name = ''] = words
+    const [open, commit = '', branch = ''] = words
+    const record = words.slice(3).join(' ')
+    const [, largeId] = LARGE.exec(id) ?? []
+    if (kind === 'ref' && OBJECT_ID.test(id) && name.length <= MAX_NAME && words.length === 2)
+      refs.set(name, id)
+    else if (kind === 'stash' && OBJECT_ID.test(id)) stashes.push(id)
+    else if (kind === 'large' && largeId !== undefined) largeFiles.push(largeId)
+    else if (kind === 'head' && RECORD.test(record))
       heads.set(record, {
         branch: branch.startsWith('refs/') ? branch : undefined,
         commit: OBJECT_ID.test(commit) ? commit : undefined,
@@ -88,7 +105,7 @@ export async function readState(
         isOpen: open === 'open',
         isBare: open === 'bare',
       })
-    }
+    else if (kind !== 'symbolic') onOdd(line)
   }
   return { refs, heads, stashes, largeFiles }
 }

@@ -7,12 +7,13 @@ import type { HostPath } from '../policy/files/path.ts'
 import { showSetting } from '../survey/git/config.ts'
 import { readGitConfig } from '../survey/git/directory.ts'
 import { Budget } from './budget.ts'
+import { guardedIn } from './consent.ts'
 import { describeReport } from './describe-sync.ts'
 import { GitBox } from './git-box.ts'
-import { guardedPaths } from './guarded-paths.ts'
 import { HostGit } from './host-git.ts'
 import { OWN_KEYS, syncedFile } from './make-own-directory.ts'
 import { type RefEvent, RepositorySync } from './repository-sync.ts'
+import { readState } from './state.ts'
 import { readSynced, writeSynced } from './synced-file.ts'
 
 export interface SyncAllOptions {
@@ -20,9 +21,12 @@ export interface SyncAllOptions {
   /** Records of the sandbox's worktrees: `.` is the main one. */
   readonly records: readonly string[]
   readonly world: BoxWorld
-  /** The top of the project, and its protected places. */
+  /** The top of the project. */
   readonly workspace: string
+  /** All places that the sandbox may not write, by the policy or because the host's git runs or reads them. */
   readonly protectedPaths: readonly string[]
+  /** Whether the policy lets the sandbox write a path. */
+  readonly mayWrite: (path: string) => boolean
   /** Those that mounts hold. */
   readonly heldPaths: readonly string[]
   /** Commits that the user has seen, and agrees to. */
@@ -45,7 +49,7 @@ export interface SyncResult {
 /** A sync takes a limited number of new refs. */
 const MAX_TURNS = 10
 /** A sandbox can make each command on its repository wait: a named pipe in place of a file is enough. */
-const MAX_SYNC_MS = 120_000
+export const MAX_SYNC_MS = 120_000
 
 /** Beside the sandbox's directory. */
 export const budgetFile = (entry: string): string => `${entry}/spent`
@@ -63,19 +67,28 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   })
   let host: HostGit | undefined
   try {
-    host = new HostGit(git.path, `${entry}/empty`)
     const until = Date.now() + MAX_SYNC_MS
+    host = new HostGit(git.path, `${entry}/empty`, until)
     const box = new GitBox(world, git, dir, until)
     const budget = new Budget(budgetFile(entry))
-    for (const directory of [git, ...git.submodules]) {
+    for (const directory of deepestFirst(git)) {
       const below = directory.path.slice(git.path.length)
       const file = syncedFile(`${entry}/synced`, below)
       const sync = new RepositorySync(
-        { ...syncOptions(options, directory, below), host, box, budget, until, journal: `${file}.moving` },
+        {
+          ...syncOptions(options, directory, below),
+          guarded: guardedIn(options, directory.path, host.run),
+          host,
+          box,
+          budget,
+          until,
+          journal: `${file}.moving`,
+        },
         readSynced(file),
       )
       let report = await sync.run()
-      for (let turn = 1; report.left > 0 && turn < MAX_TURNS; turn++) report = await sync.run()
+      for (let turn = 1; report.left > 0 && budget.refsLeft > 0 && turn < MAX_TURNS; turn++)
+        report = await sync.run()
       writeSynced(file, sync.synced)
       lines.push(...describeReport(below, report, world.sandbox.id))
       isComplete &&= report.isComplete
@@ -103,27 +116,35 @@ export async function removeLocks(
   await new GitBox(world, git, dir).run({ script })
 }
 
-/** Whether HEAD names a commit that is neither in the directory nor on the host. A sandbox may lie about its own directory. */
+/** A directory that takes longer than this, or that git refuses, does not work inside either. */
+const MAX_READ_MS = 10_000
+
+export async function isReadable(
+  { git, world, records }: Pick<SyncAllOptions, 'git' | 'world' | 'records'>,
+  dir: HostPath,
+): Promise<boolean> {
+  const box = new GitBox(world, git, dir, Date.now() + MAX_READ_MS)
+  const [state, entries] = await Promise.all([
+    readState(box.run).catch(() => undefined),
+    box.run({ script: 'git ls-files --stage >/dev/null' }),
+  ])
+  return records.every(record => state?.heads.has(record)) && entries.code === 0
+}
+
+/** Whether a ref names a commit that is neither in the directory nor on the host. A sandbox may lie about its own directory. */
 export async function lacksCommits(
   { git, world }: Pick<SyncAllOptions, 'git' | 'world'>,
   dir: HostPath,
 ): Promise<boolean> {
-  const script =
-    'id=$(git rev-parse -q --verify HEAD) || exit 1; git cat-file -e "$id^{tree}" && exit 1; exit 0'
+  const script = `{
+      id=$(git rev-parse -q --verify HEAD) && echo "$id^{tree}"
+      git for-each-ref --format='%(objectname)' refs/heads refs/tags refs/notes refs/stash
+    } | git cat-file --batch-check | grep -q ' missing$'`
   return (await new GitBox(world, git, dir).run({ script })).code === 0
 }
 
 function syncOptions(
-  {
-    world,
-    entry,
-    records,
-    workspace,
-    protectedPaths,
-    heldPaths,
-    consent = new Set(),
-    record = () => undefined,
-  }: SyncAllOptions,
+  { world, entry, records, consent = new Set(), record = () => undefined }: SyncAllOptions,
   { path, alternates }: GitDirectory,
   below: string,
 ) {
@@ -136,14 +157,14 @@ function syncOptions(
     scratch: `${entry}/incoming`,
     records: below === '' ? records : ['.'],
     sandbox: world.sandbox.id,
-    isGuarded:
-      below === ''
-        ? guardedPaths(workspace, protectedPaths, heldPaths)
-        : (file: string) => file === '.gitmodules',
     consent,
     record,
   }
 }
+
+/** A gitlink may name a commit that the submodule brings in the same sync. */
+const deepestFirst = (git: GitDirectory): readonly GitDirectory[] =>
+  [git, ...git.submodules].sort((a, b) => b.path.length - a.path.length)
 
 /** Settings do not cross: one could make the host's git run a program. */
 function changedSettings(theirs: string, own: string): string[] {

@@ -11,7 +11,7 @@ import type { Head } from './state.ts'
 const HEAD = 'head '
 const STASH = 'stash '
 
-/** `heads` has the content of each `HEAD` file by record. */
+/** `heads` has the content of each `HEAD` file by record. The name of a record may have a space. */
 export const syncedText = (
   heads: ReadonlyMap<string, string>,
   packed: Buffer,
@@ -19,7 +19,9 @@ export const syncedText = (
 ): Buffer =>
   Buffer.concat([
     Buffer.from([...stashes].map(id => `${STASH}${id}\n`).join('')),
-    Buffer.from([...heads].map(([record, text]) => `${HEAD}${record} ${text.trim()}\n`).join('')),
+    Buffer.from(
+      [...heads].map(([record, text]) => `${HEAD}${encodeURIComponent(record)} ${text.trim()}\n`).join(''),
+    ),
     packed,
   ])
 
@@ -33,7 +35,7 @@ export function readSynced(file: string): Synced {
     const space = line.indexOf(' ')
     if (line.startsWith(HEAD)) {
       const end = line.indexOf(' ', HEAD.length)
-      texts.set(line.slice(HEAD.length, end), line.slice(end + 1))
+      texts.set(decodeURIComponent(line.slice(HEAD.length, end)), line.slice(end + 1))
     } else if (line.startsWith(STASH)) stashes.add(line.slice(STASH.length))
     else if (OBJECT_ID.test(line.slice(0, space))) refs.set(line.slice(space + 1), line.slice(0, space))
   }

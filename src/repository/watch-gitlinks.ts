@@ -1,12 +1,13 @@
 /**
- * Ends a sandbox when the host's index gets a new gitlink, as by `git submodule add` or `git switch` on the host. The place
- * cannot be held in a sandbox that runs: a process may have the directory open, and a mount does not change that. The next
- * start holds it.
+ * Ends a sandbox when the host's index gets a new gitlink, as by `git submodule add` or `git switch` on the host. It also
+ * ends one when a program of the host replaces a `.git` that a mount hides. Such a place cannot be held in a sandbox that
+ * runs: a process may have the directory open, and a mount does not change that. The next start holds it.
  */
 import { lookAt } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { gitlinkPlaces, indexes, setAsidePlanted, type Worktrees } from './gitlink-places.ts'
+import type { MountedPlaces } from './mounted-places.ts'
 
 const LOOK_MS = 250
 /** Shorter runs need no watch. */
@@ -14,8 +15,9 @@ const START_AFTER_MS = 20
 
 export interface GitlinkOptions extends Worktrees {
   readonly stateDir: string
+  readonly mounted: MountedPlaces
   /** A line for the user. The sandbox must end. */
-  readonly onNew: (line: string) => void
+  readonly onEnd: (line: string) => void
 }
 
 export class GitlinkWatch {
@@ -24,6 +26,7 @@ export class GitlinkWatch {
   #known: ReadonlySet<string> | undefined
   #added: readonly string[] = []
   #states = ''
+  #replaced: readonly string[] = []
   #timer: ReturnType<typeof setTimeout>
 
   constructor(options: GitlinkOptions) {
@@ -35,17 +38,33 @@ export class GitlinkWatch {
   /** After the last process of the sandbox. Returns lines for the user. */
   finish(): readonly string[] {
     clearTimeout(this.#timer)
+    this.#lookAtMounts()
     if (this.#known !== undefined) this.#tryLook()
-    return setAsidePlanted(this.#options, this.#added)
+    const { git } = this.#options
+    const planted = [...this.#added, ...this.#replaced].map(place =>
+      place === git.path || place.endsWith('/.git') ? place : `${place}/.git`,
+    )
+    return setAsidePlanted(this.#options, planted)
   }
 
   #later(ms: number): ReturnType<typeof setTimeout> {
     const timer = setTimeout(() => {
+      this.#lookAtMounts()
       this.#tryLook()
-      if (this.#added.length === 0) this.#timer = this.#later(LOOK_MS)
+      if (this.#added.length + this.#replaced.length === 0) this.#timer = this.#later(LOOK_MS)
     }, ms)
     timer.unref()
     return timer
+  }
+
+  #lookAtMounts(): void {
+    if (this.#replaced.length > 0) return
+    this.#replaced = this.#options.mounted.replaced()
+    const [first] = this.#replaced
+    if (first !== undefined)
+      this.#options.onEnd(
+        `git: ${printable(first, 500)} was replaced or removed on the host, and a sandbox that runs could write the new one: the sandbox was ended; fix: start it again`,
+      )
   }
 
   #tryLook(): void {
@@ -58,7 +77,7 @@ export class GitlinkWatch {
   }
 
   #look(): void {
-    const { stateDir, onNew } = this.#options
+    const { stateDir, onEnd } = this.#options
     const states = this.#files.map(state).join(' ')
     if (states === this.#states || this.#added.length > 0) return
     this.#states = states
@@ -71,7 +90,7 @@ export class GitlinkWatch {
       const [first] = this.#added
       if (first === undefined) this.#known = new Set([...this.#known, ...places])
       else
-        onNew(
+        onEnd(
           `git: ${printable(first, 500)} is a new submodule on the host, which a sandbox that runs could replace: the sandbox was ended; fix: start it again`,
         )
     }

@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
+import { policyOf } from '../../test/gateway/world.ts'
 import { parseAllowRule } from '../policy/network/endpoint.ts'
 import { compileNetwork } from '../policy/network/network.ts'
 import { PRESETS } from '../policy/presets.ts'
-import { addressWords, whyNotReached } from './agent-preset.ts'
+import { addressWords, keysKeptBack, whyNotReached } from './agent-preset.ts'
 
 const indexOf = (...rules: readonly string[]) =>
   compileNetwork({
@@ -52,4 +53,21 @@ test('Codex takes the address as a setting on its command line, unless it holds 
   const reason = whyNotReached('OPENAI_BASE_URL', 'https://a:b@llm.example.com', PRESETS.codex, indexOf())
   expect(reason).toContain('openai_base_url')
   expect(reason).not.toContain('a:b')
+})
+
+test('a key does not go to an address in the environment, until the user says so', () => {
+  const kept = (address: string, ...to: readonly string[]) =>
+    keysKeptBack('ANTHROPIC_BASE_URL', address, PRESETS['claude-code'], {
+      network: policyOf({ secrets: [{ name: 'ANTHROPIC_API_KEY', to: ['api.anthropic.com:443', ...to] }] }),
+    })
+  expect(kept('https://api.anthropic.com/v1')).toEqual([])
+  expect(kept('http://localhost:4000')).toEqual([])
+  expect(kept('https://llm.example.com/v1')).toEqual([
+    'ANTHROPIC_API_KEY does not go to the address in ANTHROPIC_BASE_URL: pen secret add ANTHROPIC_API_KEY --env ANTHROPIC_API_KEY --to llm.example.com:443 --header x-api-key --header authorization',
+  ])
+  expect(kept('https://llm.example.com/v1', 'llm.example.com:443')).toEqual([])
+  // Without TLS only by name, also at the host of the preset.
+  expect(kept('http://api.anthropic.com:443')[0]).toContain('--to http://api.anthropic.com:443 ')
+  expect(kept('http://host.pen.internal:4000')[0]).toContain('--to http://host.pen.internal:4000 ')
+  expect(kept('http://host.pen.internal:4000', 'http://host.pen.internal:4000')).toEqual([])
 })

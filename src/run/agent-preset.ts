@@ -1,15 +1,17 @@
 /**
  * The preset of a coding agent for one sandbox, and the lines that explain it to the user. The address of a model server comes from a
- * variable of the host, such as ANTHROPIC_BASE_URL. A project's `.envrc` can set it, so it is passed on but opens nothing. Lines show its
- * host and port, never a path or a credential.
+ * variable of the host, such as ANTHROPIC_BASE_URL. A project's `.envrc` can set it, so it is passed on but opens nothing,
+ * and no key goes there. Lines show its host and port, never a path or a credential.
  */
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { parseAddress } from '../policy/network/address.ts'
-import { decideConnection } from '../policy/network/decide-connection.ts'
+import { decideConnection, exactRule } from '../policy/network/decide-connection.ts'
 import { HOST_SERVICE, isLoopbackName, parseHost } from '../policy/network/host.ts'
 import type { NetworkIndex } from '../policy/network/network.ts'
 import { parsePort } from '../policy/network/port.ts'
+import { isForHost, printSecretHost } from '../policy/network/secret.ts'
+import type { Policy } from '../policy/policy.ts'
 import {
   type AgentPreset,
   isPresetName,
@@ -27,19 +29,10 @@ export const openFor = (name: PresetName, env: Environment): PresetLayer =>
   presetLayer(name, {
     isSet: variable => (env[variable] ?? '') !== '',
     isSecret: variable => LONG_ENOUGH.test(env[variable] ?? ''),
-    receiverIn: variable => receiverIn(env[variable]),
   })
 
 /** Shorter values are words such as `dummy`, for servers that want any key. */
 const LONG_ENOUGH = /^(?=(?:.*[A-Za-z0-9]){16})[\x21-\x7e]{16,4096}$/
-
-/** The policy must allow this host too, and only the user can do that. */
-function receiverIn(value: string | undefined): string | undefined {
-  const url = urlOf(value)
-  if (url === undefined || !parseHost(url.hostname).ok) return undefined
-  const isPlain = url.protocol === 'http:'
-  return `${isPlain ? 'http://' : ''}${url.hostname}:${url.port || (isPlain ? '80' : '443')}`
-}
 
 /** For a sandbox that stays. The name comes from `pen start`. */
 export function openAgent(name: string, env: Environment) {
@@ -65,9 +58,9 @@ export function whatItOpens(
   const preset = PRESETS[name]
   const { title, version, volumes, providers, ownSandboxOff } = preset
   const { hosts, keys, passed, addresses } = opening
-  const inForce = loaded.policy.network.secrets.map(({ rule }) => rule.name)
-  const secrets = opening.secrets.filter(secret => inForce.includes(secret.name))
-  const exposed = opening.secrets.filter(secret => !inForce.includes(secret.name))
+  const inForce = loaded.policy.network.secrets
+  const secrets = inForce.filter(({ rule }) => opening.secrets.some(({ name }) => name === rule.name))
+  const exposed = opening.secrets.filter(({ name }) => !inForce.some(({ rule }) => rule.name === name))
   const groups = opening.groups.filter(group => loaded.policy.network.groups.includes(group))
   const gone = opening.groups.filter(group => !groups.includes(group))
   const open = [...groups.map(group => `group ${group}`), ...hosts].join(', ')
@@ -78,7 +71,9 @@ export function whatItOpens(
     ...volumes.map(
       ({ volume, at, holds }) => `keeps ${at} (${holds}) in the volume ${volume} of this project`,
     ),
-    ...secrets.map(secret => `uses ${secret.name} without seeing it, at ${secret.to.join(', ')}`),
+    ...secrets.map(
+      ({ rule }) => `uses ${rule.name} without seeing it, at ${rule.to.map(printSecretHost).join(', ')}`,
+    ),
     ...exposed.map(secret => `sees ${secret.name} itself, as you asked`),
     ...(passed.length === 0 ? [] : [`passes on ${passed.join(', ')}`]),
     ...(keys.length + opening.secrets.length > 0 ? [] : [noKey(providers)]),
@@ -88,6 +83,7 @@ export function whatItOpens(
     ...addresses.flatMap(
       variable => whyNotReached(variable, env[variable], preset, loaded.policy.network.index) ?? [],
     ),
+    ...addresses.flatMap(variable => keysKeptBack(variable, env[variable], preset, loaded.policy)),
   ]
 }
 
@@ -133,6 +129,33 @@ export function whyNotReached(
   if (to === undefined) return `${variable} holds no host that can be reached`
   if (decideConnection(index, to, port.value).ok) return undefined
   return `the address in ${variable} is not open: add --allow ${host.includes(':') ? `[${host}]` : host}:${port.value}`
+}
+
+/** The keys that the agent may send to this address and that do not go there, with the command by which the user says so. */
+export function keysKeptBack(
+  variable: string,
+  value: string | undefined,
+  { providers }: AgentPreset,
+  { network }: Pick<Policy, 'network'>,
+): string[] {
+  const url = urlOf(value)
+  const host = parseHost(url?.hostname ?? '')
+  const isPlain = url?.protocol === 'http:'
+  const port = parsePort(url?.port || (isPlain ? '80' : '443'))
+  if (!host.ok || !port.ok || isLoopbackName(host.value)) return []
+  const dial = exactRule({ name: host.value }, port.value)
+  return providers
+    .filter(({ addresses }) => addresses.includes(variable))
+    .flatMap(({ keys, places }) =>
+      network.secrets
+        .filter(({ rule }) => keys.includes(rule.name))
+        .filter(({ rule }) => !isForHost({ to: rule.to.filter(to => to.plain === isPlain) }, dial))
+        .map(({ rule: { name } }) => {
+          const fields = places.flatMap(place => /^header:(.*)/.exec(place)?.[1] ?? [])
+          const to = `${isPlain ? 'http://' : ''}${host.value}:${port.value}`
+          return `${name} does not go to the address in ${variable}: pen secret add ${name} --env ${name} --to ${to} ${fields.map(field => `--header ${field}`).join(' ')}`
+        }),
+    )
 }
 
 function urlOf(value: string | undefined): URL | undefined {

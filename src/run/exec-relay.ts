@@ -86,6 +86,8 @@ export class ExecRelay {
     switch (order.kind) {
       case 'configure':
       case 'exec':
+      case 'connect':
+      case 'accept':
         throw protocolError('an order that is not for a command that runs')
       case 'stdin':
         this.#write(execution, order.bytes.slice())

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs'
 import type { AuditSink } from '../audit/event.ts'
 import type { Running } from '../backend/backend.ts'
 import { PenError } from '../base/error.ts'
+import { dialInside } from '../gateway/forward/dial-inside.ts'
 import { Forward, type ForwardContext, type PortPair } from '../gateway/forward/forward.ts'
 import { NamespaceSockets } from '../gateway/netns/namespace-sockets.ts'
 import { CATCH_ALL_PORT, DNS_PORT } from '../gateway/netns/rules.ts'
@@ -41,6 +42,8 @@ const ROOM_MS = 1000
 export class Forwards {
   readonly #sandbox: ForwardedSandbox
   #context: ForwardContext | undefined
+  /** Undefined when the sandbox's network is in a kernel of its own. */
+  #sockets: NamespaceSockets | undefined
   readonly #open = new Set<OpenForwards>()
   readonly #begun = new Set<Forward>()
   #connections = 0
@@ -60,11 +63,6 @@ export class Forwards {
   async open(pairs: readonly PortPair[]): Promise<OpenForwards> {
     if (this.#isClosed)
       throw new PenError('STATE', { what: 'the sandbox is ending', hint: 'start it again: pen start' })
-    if (this.#sandbox.running.ownNetwork === true)
-      throw new PenError('BACKEND', {
-        what: 'ports of a virtual machine cannot be forwarded',
-        hint: 'use isolation "process" or "container" for this project',
-      })
     this.#context ??= this.#makeContext(this.#sandbox)
     const context = this.#context
     refuseOwn(pairs)
@@ -73,7 +71,7 @@ export class Forwards {
         what: `${MAX_PORTS} ports of this sandbox are forwarded at most`,
         hint: 'end another pen forward first',
       })
-    await context.sockets.prepare()
+    await this.#sockets?.prepare()
     if (this.#isClosed) throw ENDED()
     const begun: Begun[] = []
     const close = (): void => {
@@ -100,7 +98,7 @@ export class Forwards {
     if (this.#isClosed) return
     this.#isClosed = true
     for (const one of this.#open) one.close()
-    this.#context?.sockets.close()
+    this.#sockets?.close()
     this.#context?.owners.close()
   }
 
@@ -114,7 +112,7 @@ export class Forwards {
       })
     const most = connectionLimits().forwards
     return {
-      sockets: new NamespaceSockets(running.network ?? { pid }),
+      dial: running.dial ?? this.#dialNamespace(new NamespaceSockets(running.network ?? { pid })),
       owners: new SocketOwners(),
       held: new BufferBudget(MOST_HELD),
       users: usersOf(workspace),
@@ -126,6 +124,11 @@ export class Forwards {
         this.#connections--
       },
     }
+  }
+
+  #dialNamespace(sockets: NamespaceSockets): ForwardContext['dial'] {
+    this.#sockets = sockets
+    return async port => await dialInside(await sockets.take(), port)
   }
 
   #makeRoom(): void {

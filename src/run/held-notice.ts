@@ -47,7 +47,9 @@ export class HeldNotice implements AuditSink {
     if (event.kind !== 'connection-held') return
     // The canonical form: the sandbox chose no character of it.
     const place = event.name ?? event.address ?? ''
-    this.#say(`${place.includes(':') ? `[${place}]` : place}:${event.port}`)
+    const target = `${place.includes(':') ? `[${place}]` : place}:${event.port}`
+    // Only a plain path is held.
+    this.#say(event.method === undefined ? target : `${event.method} ${target}${event.path ?? ''}`)
   }
 
   /** Printed at the end, when the user has the screen back. */
@@ -69,13 +71,13 @@ export class HeldNotice implements AuditSink {
     if (this.#told.size >= MOST_KNOWN) this.#told.clear()
     this.#told.set(target, at)
     this.#last = at
+    const word = target.includes(' ') ? `'${target}'` : target
     if (isFullScreen) screen?.ring()
-    else
-      tell(`held: ${target} waits for you. In another terminal: pen watch, or pen allow ${target} --session`)
+    else tell(`held: ${target} waits for you. In another terminal: pen watch, or pen allow ${word} --session`)
     const notify = this.#options.notify ?? ((title, body) => this.#notify(title, body))
     notify(
       'A sandbox asks to connect',
-      `${endOf(target, MOST_NOTIFIED)}, for ${sandbox}. Answer with pen watch.`,
+      `${target.includes(' ') ? target.slice(0, MOST_NOTIFIED) : endOf(target, MOST_NOTIFIED)}, for ${sandbox}. Answer with pen watch.`,
     )
   }
 

@@ -1,25 +1,36 @@
 /** What a run and `pen git` need to know about the sandbox's own git directory. */
+import { decideFile } from '../policy/files/decide-file.ts'
+import type { HostPath } from '../policy/files/path.ts'
 import type { AdoptOptions } from '../repository/adopt.ts'
 import type { OwnOptions } from '../repository/own-repository.ts'
 import type { Prepared } from './prepare.ts'
 
 /** Undefined where the project has no repository that works inside. */
 export function repositoryOptions(prepared: Prepared): OwnOptions | undefined {
-  const { git, records, emptyModules } = prepared.facts.repository
-  return git && { git, records, emptyModules: emptyModules.length, ...adoptOptions(prepared) }
+  const { git, records, emptyModules, protect } = prepared.facts.repository
+  if (git === undefined) return undefined
+  const held = protect.flatMap(({ path }) => (path.endsWith('/.git') ? [path] : []))
+  const mounted = [git.path, ...emptyModules, ...held]
+  return { git, records, emptyModules: emptyModules.length, mounted, ...adoptOptions(prepared) }
 }
 
 /** For a project without a repository. */
 export function adoptOptions({ plan, facts, loaded }: Prepared): AdoptOptions {
   const { project, policy } = loaded
+  const { protect, watch } = facts.repository
   return {
     workspace: plan.workspace,
-    protectedPaths: policy.files.protect.map(({ rule }) => rule.path),
-    heldPaths: facts.repository.protect.map(({ path }) => path),
+    // The survey adds what the repository's settings lead to, and the targets of links.
+    protectedPaths: [...policy.files.protect.map(({ rule }) => rule), ...protect, ...watch].map(
+      ({ path }) => path,
+    ),
+    heldPaths: protect.map(({ path }) => path),
+    mayWrite: path => decideFile(policy, path as HostPath, 'write').ok,
     world: {
       facts,
       sandbox: { id: project.id, stateDir: project.stateDir },
       cacheDir: `${project.world.state}/cache`,
+      limits: plan.limits,
     },
   }
 }

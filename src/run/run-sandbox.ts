@@ -6,12 +6,14 @@ import { existsSync, readdirSync } from 'node:fs'
 import { auditDirectory } from '../audit/directory.ts'
 import type { HeadStart } from '../backend/container/head-start.ts'
 import { type ExitCode, PenError } from '../base/error.ts'
+import { leaveNoCore } from '../base/kernel/process.ts'
 import { phase } from '../base/phases.ts'
 import { UndoStack } from '../base/undo.ts'
 import { findProject, type Project } from '../config/project.ts'
 import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import { opensHosts } from '../policy/network/secret.ts'
+import type { Maker } from '../protect/sweep-killed-runs.ts'
 import { recordsIn } from '../protect/watch-record.ts'
 import { type Chosen, type Prepared, type PrepareOptions, prepare, withAlternative } from './prepare.ts'
 import { adoptOptions } from './repository-options.ts'
@@ -35,12 +37,14 @@ export interface RunOptions extends PrepareOptions {
 }
 
 export async function runSandbox(options: RunOptions): Promise<ExitCode> {
+  // This process will hold secrets, and a dump could land in the project.
+  leaveNoCore()
   const undo = new UndoStack()
   try {
     const door = new SandboxDoor(undo)
     const project = findProject()
-    const maker = await sweepKilled(project, options.tell)
-    if (maker !== undefined) await adoptAfterKill({ ...options, project }, maker, options.tell)
+    for (const maker of await sweepKilled(project, options.tell))
+      await adoptAfterKill({ ...options, project }, maker, options.tell)
     const planned = await prepare({ ...options, project }, chosen => beginEarly(chosen, door))
     options.onPlan?.(planned)
     refuseOpenGaps(planned.plan, planned.loaded.policy.acceptGaps)
@@ -65,8 +69,8 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
 }
 
 /** What it moves is in the audit, as that of a run. Most starts find no record, and load nothing of this. */
-async function sweepKilled({ stateDir, id }: Project, tell: RunOptions['tell']): Promise<string | undefined> {
-  if (!existsSync(recordsIn(stateDir)) || readdirSync(recordsIn(stateDir)).length === 0) return undefined
+async function sweepKilled({ stateDir, id }: Project, tell: RunOptions['tell']): Promise<readonly Maker[]> {
+  if (!existsSync(recordsIn(stateDir)) || readdirSync(recordsIn(stateDir)).length === 0) return []
   const { sweepAfterKill } = await import('../protect/watch-places.ts')
   const { Audit } = await import('../audit/append.ts')
   const audit = new Audit(auditDirectory(stateDir), { sandbox: id })
@@ -83,27 +87,34 @@ async function openingFor(
   env: RunOptions['env'],
 ): Promise<{ readonly prepared: Prepared; readonly opening?: Opening }> {
   const { plan, loaded } = prepared
-  if (plan.network.kind === 'bridge' && loaded.policy.network.secrets.length > 0)
+  const { network } = loaded.policy
+  if (plan.network.kind === 'bridge' && network.secrets.some(({ rule }) => rule.from.kind !== 'oauth'))
     throw new PenError('GAP', {
       what: "secrets need pen's gateway, and this sandbox uses the engine's open network",
       hint: 'set network.mode to "gateway"; or pass a key itself with --expose-key NAME',
     })
-  if (plan.network.kind !== 'gateway' || !opensHosts(loaded.policy.network)) return { prepared }
+  if (plan.network.kind !== 'gateway' || !opensHosts(network, !plan.soft)) return { prepared }
   const { prepareOpening } = await import('./secrets/opening.ts')
   return await prepareOpening(prepared, env)
 }
 
-/** A run that was killed made a repository, in a project that had none. */
+/** A run that was killed may have made a repository, in a project that had none. */
 async function adoptAfterKill(
   options: PrepareOptions & { readonly project: Project },
-  run: string,
+  { run, isThere, done }: Maker,
   tell: RunOptions['tell'],
 ): Promise<void> {
-  const { adoptRepository, takeRepository } = await import('../repository/adopt.ts')
+  const { adoptRepository } = await import('../repository/adopt.ts')
+  const { takenTo, takeRepository } = await import('../repository/take-repository.ts')
   const { world, stateDir } = options.project
   // Before the survey, which would refuse what a sandbox can do to a repository.
-  if (!takeRepository(world.workspace, stateDir, run)) return
-  for (const line of await adoptRepository(adoptOptions(await prepare(options)), run)) tell(line)
+  const stays = isThere ? takeRepository(world.workspace, stateDir, run) : undefined
+  if (stays !== undefined) tell(stays)
+  if (stays !== undefined && existsSync(`${world.workspace}/.git`)) return
+  // The run may have been killed when it had taken the repository. What is there now was put aside then.
+  if (existsSync(`${takenTo(stateDir, run)}/dir`))
+    for (const line of await adoptRepository(adoptOptions(await prepare(options)), run)) tell(line)
+  done()
 }
 
 /** The one place where work begins before the plan is ready, because it takes longer than the rest. The run's undo stack ends it. */

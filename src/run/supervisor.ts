@@ -2,11 +2,11 @@
  * The host-side owner of one running sandbox: limits, wall time, protected places and audit. Nothing inside can reach it. When it dies,
  * the guard ends the sandbox.
  */
-import { existsSync } from 'node:fs'
 import { version } from '../../package.json'
 import type { Audit } from '../audit/append.ts'
 import type { RefusalTally } from '../audit/refusals.ts'
 import type { Ending, Running } from '../backend/backend.ts'
+import { lookAt, Unseen } from '../base/beneath/look-at.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel/kernel-facts.ts'
 import { phase } from '../base/phases.ts'
@@ -19,6 +19,7 @@ import { policyData } from '../plan/data.ts'
 import { PlaceWatch } from '../protect/watch-places.ts'
 import type { WatchRecord } from '../protect/watch-record.ts'
 import type { OwnRepository } from '../repository/own-repository.ts'
+import type { RefEvent } from '../repository/repository-sync.ts'
 import { GitlinkWatch } from '../repository/watch-gitlinks.ts'
 import { describeProject } from './describe-project.ts'
 import type { Forwards } from './forwards.ts'
@@ -66,6 +67,8 @@ export class Supervisor {
   readonly #began = Date.now()
   readonly #lines: string[] = []
   readonly #recorded = new Set<string>()
+  /** False when a repository of the sandbox's stays in the project. */
+  #isTaken: boolean = true
 
   constructor(sandbox: Supervised) {
     this.#sandbox = sandbox
@@ -126,6 +129,8 @@ export class Supervisor {
       }
       this.#lines.push(...refusals.lines())
       this.#lines.push(...(await this.#finishRepository()))
+      // A run that is killed before this line leaves its record: the next one looks again.
+      this.#sandbox.watchRecord.finish(places.isClean && this.#isTaken)
       const exitCode = this.#exitCode(asked ?? ending, stopping, hits)
       this.#lines.push(...describeProject(prepared, this.#began, isCommand ? 'command' : 'kept'))
       audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
@@ -145,14 +150,14 @@ export class Supervisor {
     if (repository !== undefined) return await repository.finish()
     const { facts, plan } = prepared
     const isNew = facts.repository.kind === 'none' || facts.repository.kind === 'ancestor'
-    if (!isNew || plan.soft || !existsSync(`${plan.workspace}/.git`)) return []
-    const { adoptRepository, takeRepository } = await import('../repository/adopt.ts')
-    const { stateDir } = prepared.loaded.project
-    if (!takeRepository(plan.workspace, stateDir, audit.run)) return []
-    return await adoptRepository(
-      { ...adoptOptions(prepared), record: event => audit.record(event) },
-      audit.run,
-    )
+    if (!isNew || plan.soft || !mayExist(`${plan.workspace}/.git`)) return []
+    const { adoptRepository } = await import('../repository/adopt.ts')
+    const { takeRepository } = await import('../repository/take-repository.ts')
+    const stays = takeRepository(plan.workspace, prepared.loaded.project.stateDir, audit.run)
+    this.#isTaken = stays === undefined
+    if (stays !== undefined) return [stays]
+    const record = (event: RefEvent): void => void audit.record(event)
+    return await adoptRepository({ ...adoptOptions(prepared), record }, audit.run)
   }
 
   /** Opens the ports of the policy before the command starts. A port in use stops the run. */
@@ -254,7 +259,8 @@ export class Supervisor {
       records,
       workspace: prepared.plan.workspace,
       stateDir: prepared.loaded.project.stateDir,
-      onNew: line => {
+      mounted: repository.mounted,
+      onEnd: line => {
         this.#lines.push(line)
         running.kill()
       },
@@ -323,6 +329,16 @@ export class Supervisor {
     if (stopping.reason === 'wall') return EXIT.timeout
     if (ending.kind === 'exit' && !hits.some(hit => hit.what === 'killed')) return ending.code
     return 128 + 9
+  }
+}
+
+/** The sandbox may have locked the project. */
+function mayExist(path: string): boolean {
+  try {
+    return lookAt(path) !== undefined
+  } catch (error) {
+    if (error instanceof Unseen) return true
+    throw error
   }
 }
 

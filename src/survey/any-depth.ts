@@ -93,8 +93,12 @@ export class AnyDepth {
    * Lists one directory. Undefined when there is none, or when `begin` does not start the listing. Throws `Unseen` when
    * pen may not look.
    */
-  *visit(dir: TreePath, begin: Begin = (_, list) => list()): Generator<void, Visited | undefined> {
-    const fd = openDirectory(bytesOf(dir))
+  *visit(
+    dir: TreePath,
+    begin: Begin = (_, list) => list(),
+    open = openDirectory,
+  ): Generator<void, Visited | undefined> {
+    const fd = open(bytesOf(dir))
     if (fd === undefined) return undefined
     const entries = directoryEntries(fd)
     try {

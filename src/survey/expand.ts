@@ -2,15 +2,16 @@
  * Finds the existing paths that a deny glob covers. Only directories that the glob names are listed: for globs that begin
  * with `**`, see search-tree.ts. What pen cannot see completely stops the run.
  */
-import { readdirSync } from 'node:fs'
+import { closeSync } from 'node:fs'
+import { openDirectory } from '../base/beneath/beneath.ts'
+import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import { absent, lookAt } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
-import { dirname, resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { type Glob, isPattern, nameMatches } from '../policy/files/glob.ts'
 import type { ListingCache } from './listing-cache.ts'
 import { NO_TEXT } from './non-utf8-directories.ts'
-import { linkText, MAX_LINKS } from './places.ts'
+import { linkTarget, linkText, MAX_LINKS } from './places.ts'
 
 export interface Covered {
   readonly path: string
@@ -59,14 +60,20 @@ export const isNonUtf8 = (dir: string, name: string): boolean =>
   name.includes(NO_TEXT) && lookAt(`${dir}/${name}`) === undefined
 
 export function matchingNames(dir: string, component: string): readonly string[] {
-  let names: readonly string[]
+  const folded: string[] = []
+  const fd = openDirectory(dir)
+  if (fd === undefined) return folded
   try {
-    names = readdirSync(dir)
+    for (const { name: bytes } of directoryEntries(fd)) {
+      const name = bytes.toString()
+      if (nameMatches(component, name, true)) folded.push(name)
+    }
   } catch (error) {
     return absent(error, dir) ?? []
+  } finally {
+    closeSync(fd)
   }
-  const exact = names.filter(name => nameMatches(component, name))
-  const folded = names.filter(name => nameMatches(component, name, true))
+  const exact = folded.filter(name => nameMatches(component, name))
   if (folded.length === exact.length || !foldsCase(dir, folded)) return exact
   return folded
 }
@@ -92,7 +99,7 @@ function cover(
   if (stats.isSymbolicLink()) {
     covered.set(path, { path, type: 'link' })
     const text = linkText(path)
-    const target = text === undefined ? '' : resolve(dirname(path), text)
+    const target = text === undefined ? '' : linkTarget(path, text)
     if (links < MAX_LINKS && target.startsWith(`${workspace}/`))
       cover(target, workspace, directoryOnly, covered, links + 1)
     return

@@ -7,17 +7,22 @@ import { type BigIntStats, readlinkSync } from 'node:fs'
 import { absent, lookAt } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
 import { resolve } from '../base/posix-path.ts'
+import { printable } from '../base/printable.ts'
 import { type ListedNames, listNames } from './listed-names.ts'
 
 /** What may exist at a watched place. */
 export type PlaceRule =
   | { readonly kind: 'nothing' }
+  /** A directory through which a path leads: anything but a link. */
+  | { readonly kind: 'no-link' }
   /** A repository that is made during the run may stay; a `.git` file or link to one may not. */
   | { readonly kind: 'git-dir' }
   /** May hold harmless settings, and settings that it held before. */
   | { readonly kind: 'git-config'; readonly known: readonly string[] }
   /** May hold only git's own samples. */
   | { readonly kind: 'git-hooks' }
+  /** The index of a repository that is made during the run: git enters a repository at each gitlink. */
+  | { readonly kind: 'git-index' }
   /** A `.git` file may name only this directory. */
   | { readonly kind: 'git-pointer'; readonly to: string }
   /** Only the link that was there at the start. */
@@ -54,14 +59,8 @@ export class Places {
   readonly #held = new Map<string, Held>()
   readonly #pinned = new Map<string, { readonly path: string; readonly root: string }>()
   readonly #watch = new Map<string, Watched>()
-  readonly #open = new Set<string>()
   readonly #seen = new Map<string, BigIntStats | undefined>()
   #listed: { readonly prefix: string; readonly names: ListedNames } | undefined
-
-  /** A directory below a protected one that is mounted writable again. */
-  reopen(path: string): void {
-    this.#open.add(path)
-  }
 
   pin(path: string, root: string): void {
     this.#pinned.set(path, { path, root })
@@ -112,15 +111,10 @@ export class Places {
   /** Shallow before deep, without duplicates, and without places below one that is already read-only. */
   found(): PlacesFound {
     const free = ({ path, root }: { path: string; root: string }): boolean => {
-      for (let up = above(path); up.length > root.length; up = above(up)) {
-        if (this.#open.has(up)) return true
-        if (this.#held.has(up)) return false
-      }
+      for (let up = above(path); up.length > root.length; up = above(up)) if (this.#held.has(up)) return false
       return true
     }
-    const pins = [...this.#pinned.values()].filter(
-      pin => free(pin) && !this.#held.has(pin.path) && !this.#open.has(pin.path),
-    )
+    const pins = [...this.#pinned.values()].filter(pin => free(pin) && !this.#held.has(pin.path))
     return {
       protect: [...this.#held.values()].filter(free).sort(byPath),
       pins: pins.sort(byPath).map(pin => pin.path),
@@ -141,7 +135,7 @@ export class Places {
     const text = linkText(link)
     if (text === undefined) return
     this.watch(link, root, { kind: 'link', text })
-    if (links < MAX_LINKS) this.add(resolve(above(link), text) + rest, root, rule, links + 1)
+    if (links < MAX_LINKS) this.add(linkTarget(link, text) + rest, root, rule, links + 1)
   }
 }
 
@@ -157,6 +151,16 @@ export function linkText(path: string): string | undefined {
   } catch (error) {
     return absent(error, path)
   }
+}
+
+/** The kernel goes into `a` for `a/..`, and a sandbox could replace `a` by a link to elsewhere. So pen obeys no such text. */
+export function linkTarget(link: string, text: string): string {
+  if (!/(?:^|\/)(?!\.{0,2}\/)[^/]+\/+(?:\.\/+)*\.\.(?:\/|$)/.test(text)) return resolve(above(link), text)
+  throw new PenError('PATH_REFUSED', {
+    what: `the link is protected or denied, and leads through a directory and back (${printable(text, 200)})`,
+    at: printable(link, 1024),
+    hint: 'make it a link without ".." after a name: ln -sfn TARGET LINK',
+  })
 }
 
 /**

@@ -24,7 +24,7 @@ import type { Policy } from '../policy/policy.ts'
 import { showSource } from '../policy/source.ts'
 import { AnyDepth } from './any-depth.ts'
 import { foldsNames } from './case-folding.ts'
-import { deniedLinks } from './denied-links.ts'
+import { type DeniedWays, deniedWays } from './denied-ways.ts'
 import { type Covered, coveredAt, expandGlob } from './expand.ts'
 import { realPath, userConfigFiles } from './git/directory.ts'
 import { gitIdentity } from './git/identity.ts'
@@ -33,7 +33,7 @@ import { homeLinkNote } from './home-link-note.ts'
 import { hostAuthorities } from './host-authorities.ts'
 import { hostServices } from './host-services.ts'
 import { ListingCache } from './listing-cache.ts'
-import { refuseHardLink, type Watched } from './places.ts'
+import { refuseHardLink } from './places.ts'
 import { searchTree } from './search-tree.ts'
 import { systemConfig } from './system-config.ts'
 
@@ -65,7 +65,7 @@ export function surveyHost(
       ...policy.mounts.flatMap(({ rule }) => (rule.kind === 'host' && rule.mode === 'rw' ? [rule.host] : [])),
     ],
   })
-  const { denied, links, unlocated } = deniedNow(policy, project, repository.git?.path)
+  const { denied, ways, unlocated } = deniedNow(policy, project, repository.git?.path)
   return {
     system,
     located: locateGrants(policy, project),
@@ -73,7 +73,8 @@ export function surveyHost(
     repository: {
       ...repository,
       own: `${project.stateDir}/git/${ownRepository}/dir` as HostPath,
-      watch: [...repository.watch, ...links],
+      pins: [...repository.pins, ...ways.pins],
+      watch: [...repository.watch, ...ways.watch],
       warnings: [
         ...repository.warnings,
         ...homeLinkNote(policy),
@@ -150,7 +151,7 @@ function deniedNow(
   git: string | undefined,
 ): {
   readonly denied: HostFacts['denied']
-  readonly links: readonly Watched[]
+  readonly ways: DeniedWays
   readonly unlocated: readonly string[]
 } {
   const named: string[] = []
@@ -190,7 +191,7 @@ function deniedNow(
   if (out.size > MOST_COVERED) throw tooMany([...out.values()])
   return {
     denied: [...out.values()],
-    links: deniedLinks(named, policy.workspace),
+    ways: deniedWays(policy, named),
     unlocated: services.unlocated,
   }
 }

@@ -39,6 +39,19 @@ export function claimPreset(claim: PresetClaim): void {
   )
 }
 
+/** A key goes to another address than that of its provider only if the user says so. */
+async function allowKeyAt(project: AgentProject, variables: Readonly<Record<string, string>>): Promise<void> {
+  const [key = ''] = Object.keys(variables).filter(name => variables[name] === KEY)
+  const [address = ''] = Object.entries(variables).flatMap(([name, value]) =>
+    name.endsWith('_BASE_URL') ? [value] : [],
+  )
+  const { protocol, host } = new URL(address)
+  const to = protocol === 'http:' ? `http://${host}` : host
+  const fields = ['x-api-key', 'x-goog-api-key', 'authorization'].flatMap(field => ['--header', field])
+  const { code } = await project.sandbox.pen('secret', 'add', key, '--env', key, '--to', to, ...fields)
+  expect(code).toBe(0)
+}
+
 async function tryPreset(claim: PresetClaim, launcher: Launcher): Promise<void> {
   const project = await AgentProject.open(
     claim.agent,
@@ -55,7 +68,9 @@ async function tryPreset(claim: PresetClaim, launcher: Launcher): Promise<void> 
   )
   try {
     claim.prepare?.(project)
-    const running = project.start(claim.flags?.(project) ?? [], claim.words, claim.variables(project))
+    const variables = claim.variables(project)
+    await allowKeyAt(project, variables)
+    const running = project.start(claim.flags?.(project) ?? [], claim.words, variables)
     let isOver = false
     void running.ended.finally(() => {
       isOver = true

@@ -26,27 +26,31 @@ const WAYS: Readonly<Record<string, string>> = {
     'kept = bytearray(b"x") * (size - (56 << 20))\nfor d in ["/tmp", "/dev/shm"]:\n  open(d + "/x", "wb").write(bytes(28 << 20))',
 }
 
-conformance('P13 memory beyond the limit ends the sandbox, wherever it is held; less does not', async box => {
-  const tries = Object.entries(WAYS).map(async ([way, how], i) => {
-    const cwd = box.directory(join(box.home, `way${i}`))
-    const over = await box.run(hold(160, how), limited('memory=128MiB', { cwd }))
-    expect([way, over.code, over.stdout]).toEqual([way, 137, ''])
-    expect([way, limitNotes(over)]).toEqual([
-      way,
-      [expect.stringMatching(/^the sandbox was stopped: .* limits\.memory is 128 MiB/)],
-    ])
-    expect([way, events(box, cwd)]).toEqual([way, ['memory killed']])
-    const under = await box.run(hold(64, how, 0.5), limited('memory=256MiB', { cwd }))
-    expect([way, under.code, under.stdout.trim().split('\n').at(-1), limitNotes(under)]).toEqual([
-      way,
-      0,
-      'survived',
-      [],
-    ])
-    expect([way, events(box, cwd)]).toEqual([way, ['memory killed']])
-  })
-  await Promise.all(tries)
-})
+conformance(
+  'P13 memory beyond the limit ends the sandbox, wherever it is held; less does not',
+  async box => {
+    const tries = Object.entries(WAYS).map(async ([way, how], i) => {
+      const cwd = box.directory(join(box.home, `way${i}`))
+      const over = await box.run(hold(160, how), limited('memory=128MiB', { cwd }))
+      expect([way, over.code, over.stdout]).toEqual([way, 137, ''])
+      expect([way, limitNotes(over)]).toEqual([
+        way,
+        [expect.stringMatching(/^the sandbox was stopped: .* limits\.memory is 128 MiB/)],
+      ])
+      expect([way, events(box, cwd)]).toEqual([way, ['memory killed']])
+      const under = await box.run(hold(64, how, 0.5), limited('memory=256MiB', { cwd }))
+      expect([way, under.code, under.stdout.trim().split('\n').at(-1), limitNotes(under)]).toEqual([
+        way,
+        0,
+        'survived',
+        [],
+      ])
+      expect([way, events(box, cwd)]).toEqual([way, ['memory killed']])
+    })
+    await Promise.all(tries)
+  },
+  { needs: 'hostKernel' },
+)
 
 /**
  * A process at the limit stays until pen has seen it, which takes time on a busy machine. One below it stays
@@ -87,43 +91,51 @@ print(n)`,
 
 const countOf = ({ stdout }: Ran): number => Number(stdout.trim().split('\n').at(-1))
 
-conformance('P13 processes and threads beyond the limit are refused, and the sandbox goes on', async box => {
-  const tries = (['fork', 'thread'] as const).map(async how => {
-    const cwd = box.directory(join(box.home, how))
-    const over = await runUntilSeen(box, many(200, how), limited('pids=30', { cwd }))
-    expect([how, over.code]).toEqual([how, 0])
-    expect(countOf(over)).toBeWithin(20, 31)
-    expect([how, limitNotes(over)]).toEqual([
-      how,
-      [expect.stringMatching(/^limits\.pids \(30\) was reached/)],
-    ])
-    expect([how, events(box, cwd)]).toEqual([how, ['pids refused']])
-    const under = await box.run(many(20, how, SHORTLY), limited('pids=30', { cwd }))
-    expect([how, under.code, under.stdout, limitNotes(under)]).toEqual([how, 0, '20\n', []])
-    expect([how, events(box, cwd)]).toEqual([how, ['pids refused']])
-  })
-  await Promise.all(tries)
-})
+conformance(
+  'P13 processes and threads beyond the limit are refused, and the sandbox goes on',
+  async box => {
+    const tries = (['fork', 'thread'] as const).map(async how => {
+      const cwd = box.directory(join(box.home, how))
+      const over = await runUntilSeen(box, many(200, how), limited('pids=30', { cwd }))
+      expect([how, over.code]).toEqual([how, 0])
+      expect(countOf(over)).toBeWithin(20, 31)
+      expect([how, limitNotes(over)]).toEqual([
+        how,
+        [expect.stringMatching(/^limits\.pids \(30\) was reached/)],
+      ])
+      expect([how, events(box, cwd)]).toEqual([how, ['pids refused']])
+      const under = await box.run(many(20, how, SHORTLY), limited('pids=30', { cwd }))
+      expect([how, under.code, under.stdout, limitNotes(under)]).toEqual([how, 0, '20\n', []])
+      expect([how, events(box, cwd)]).toEqual([how, ['pids refused']])
+    })
+    await Promise.all(tries)
+  },
+  { needs: 'hostKernel' },
+)
 
 /** A tenth of a CPU: even a busy machine would give more. Without the limit it takes four seconds of two CPUs. */
 const SPIN = 'for i in 1 2 3; do timeout 2 sh -c "while :; do :; done" & done; wait; times'
 
-conformance('P13 a CPU share is never exceeded, and priority cannot be raised', async box => {
-  const spun = await box.sh(SPIN, limited('cpus=0.1'))
-  const [, seconds = ''] = /\n0m([\d.]+)s/.exec(spun.stdout) ?? []
-  expect(Number(seconds)).toBeWithin(0.02, 1.5)
-  expect([spun.code, limitNotes(spun)]).toEqual([
-    0,
-    [expect.stringMatching(/^limits\.cpus \(0\.1\) slowed the sandbox down for/)],
-  ])
-  expect(events(box)).toEqual(['cpus throttled'])
-  const calm = await box.sh(
-    'nice -n -5 true; for try in "chrt -f 1" "chrt -r 1" "ionice -c 1"; do $try true && echo "$try"; done; nice; nice -n 7 nice',
-    limited('cpus=2'),
-  )
-  expect([calm.stdout, limitNotes(calm)]).toEqual(['0\n7\n', []])
-  expect(events(box)).toEqual(['cpus throttled'])
-})
+conformance(
+  'P13 a CPU share is never exceeded, and priority cannot be raised',
+  async box => {
+    const spun = await box.sh(SPIN, limited('cpus=0.1'))
+    const [, seconds = ''] = /\n0m([\d.]+)s/.exec(spun.stdout) ?? []
+    expect(Number(seconds)).toBeWithin(0.02, 1.5)
+    expect([spun.code, limitNotes(spun)]).toEqual([
+      0,
+      [expect.stringMatching(/^limits\.cpus \(0\.1\) slowed the sandbox down for/)],
+    ])
+    expect(events(box)).toEqual(['cpus throttled'])
+    const calm = await box.sh(
+      'nice -n -5 true; for try in "chrt -f 1" "chrt -r 1" "ionice -c 1"; do $try true && echo "$try"; done; nice; nice -n 7 nice',
+      limited('cpus=2'),
+    )
+    expect([calm.stdout, limitNotes(calm)]).toEqual(['0\n7\n', []])
+    expect(events(box)).toEqual(['cpus throttled'])
+  },
+  { needs: 'hostKernel' },
+)
 
 conformance('P13 a sandbox runs on every CPU that pen may run on', async box => {
   const own = /^Cpus_allowed_list:.*\n/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[0]
@@ -143,20 +155,24 @@ ${stay}
 print(n)`,
 ]
 
-conformance('P13 open files beyond the limit are refused, in every process', async box => {
-  const inherited = `ulimit -n 200 || echo no; setsid python3 -c ${quote(openMany(500)[2] ?? '')}`
-  const cwd = ['over', 'under', 'child'].map(name => box.directory(join(box.home, name)))
-  const [over, under, child] = await Promise.all([
-    runUntilSeen(box, openMany(500), limited('files=100', { cwd: cwd[0] ?? '' })),
-    box.run(openMany(90, SHORTLY), limited('files=100', { cwd: cwd[1] ?? '' })),
-    runUntilSeen(box, ['/bin/sh', '-c', inherited], limited('files=100', { cwd: cwd[2] ?? '' })),
-  ])
-  expect([over.code, over.stdout]).toEqual([0, '24 at the bound\n100\n'])
-  expect(limitNotes(over)).toEqual(['limits.files (100) was reached: a process could open no more'])
-  expect(cwd.map(dir => events(box, dir))).toEqual([['files refused'], [], ['files refused']])
-  expect([under.code, under.stdout, limitNotes(under)]).toEqual([0, '90\n', []])
-  expect(child.stdout).toBe('no\n24 at the bound\n100\n')
-})
+conformance(
+  'P13 open files beyond the limit are refused, in every process',
+  async box => {
+    const inherited = `ulimit -n 200 || echo no; setsid python3 -c ${quote(openMany(500)[2] ?? '')}`
+    const cwd = ['over', 'under', 'child'].map(name => box.directory(join(box.home, name)))
+    const [over, under, child] = await Promise.all([
+      runUntilSeen(box, openMany(500), limited('files=100', { cwd: cwd[0] ?? '' })),
+      box.run(openMany(90, SHORTLY), limited('files=100', { cwd: cwd[1] ?? '' })),
+      runUntilSeen(box, ['/bin/sh', '-c', inherited], limited('files=100', { cwd: cwd[2] ?? '' })),
+    ])
+    expect([over.code, over.stdout]).toEqual([0, '24 at the bound\n100\n'])
+    expect(limitNotes(over)).toEqual(['limits.files (100) was reached: a process could open no more'])
+    expect(cwd.map(dir => events(box, dir))).toEqual([['files refused'], [], ['files refused']])
+    expect([under.code, under.stdout, limitNotes(under)]).toEqual([0, '90\n', []])
+    expect(child.stdout).toBe('no\n24 at the bound\n100\n')
+  },
+  { needs: 'hostKernel' },
+)
 
 conformance('P13 wall time is an event too', async box => {
   const { code, ...rest } = await box.sh('sleep 60', { flags: ['--wall', '200ms'] })

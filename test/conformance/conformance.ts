@@ -9,6 +9,7 @@ import {
   type Launcher,
   ordinary,
   PEN,
+  SLOWER,
   triesContainers,
   triesMachines,
 } from './launcher.ts'
@@ -52,7 +53,7 @@ export function onEachLauncher(
   for (const launcher of tried) {
     const { name, missing } = launcher
     const defineHere = missing === undefined ? define : skipUnless(false, missing)
-    defineHere(`${title} (${name})`, () => start(launcher), timeout)
+    defineHere(`${title} (${name})`, () => start(launcher), timeout * SLOWER)
   }
 }
 

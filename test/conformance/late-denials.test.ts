@@ -76,6 +76,111 @@ late(
 )
 
 late(
+  'P3 a link on the way to an absent denied path is refused or moved; an ordinary link stays',
+  async ({ project, start }) => {
+    project.host('mkdir config; mkdir real; ln -s real linked')
+    const deny = ['config/prod.key', 'config/*.pem', 'later/deep/key', 'linked/key']
+    const sandbox = await start(...deny.flatMap(path => ['--deny', path]))
+    for (const line of ['mv config c2', 'mv real c3']) expect((await sandbox.inside(line)).code).not.toBe(0)
+    await sandbox.inside('mkdir -p mine/deep; ln -s mine later; ln -s config other')
+    await sandbox.within1s('[ -e later ] || echo gone', ({ said }) => said === 'gone\n')
+    await sandbox.inside('mkdir later; ln -s ../mine/deep later/deep')
+    await sandbox.within1s('[ -e later/deep ] || echo gone', ({ said }) => said === 'gone\n')
+    await sandbox.inside('rm linked; ln -s mine linked')
+    await sandbox.within1s('readlink linked', ({ said }) => said === 'real\n')
+    project.host(
+      'mkdir later/deep; for f in config/prod.key config/a.pem later/deep/key linked/key; do echo S > $f; done',
+    )
+    for (const path of ['config/prod.key', 'config/a.pem', 'later/deep/key', 'real/key', 'other/a.pem'])
+      await sandbox.within1s(`cat ${path}`, isRefused)
+    project.host('echo t > config/twin')
+    expect((await sandbox.inside('cat other/twin; ls mine/deep')).said).toBe('t\n')
+    expect((await sandbox.end()).printed).toContain('later/deep appeared')
+  },
+)
+
+/** Turns a denied link to one of many places, and reads what the host wrote through it. */
+const TURNER = `
+import os, time
+for i in range(200): os.makedirs("d/%d" % i)
+print("turning", flush=True)
+end = time.time() + 20
+while time.time() < end:
+  for i in range(200): os.symlink("d/%d/s" % i, "x"); os.rename("x", ".env")
+  for i in range(200):
+    try: print(os.read(os.open("d/%d/s" % i, os.O_RDONLY), 9), flush=True)
+    except OSError: pass`
+
+late(
+  'P3 a denied link that the sandbox turns all the time ends the run; one that it turns once is covered',
+  async ({ project, start }) => {
+    project.host(`cat > turn.py <<'E'\n${TURNER}\nE\nmkdir sub a b`)
+    const sandbox = await start()
+    await sandbox.inside(
+      'ln -s sub/second .env; ln -s ../a/1 sub/second; sleep 0.5; ln -sfn ../b/2 sub/second',
+    )
+    await Bun.sleep(500)
+    project.host('echo S > .env')
+    await sandbox.within1s('cat b/2', isRefused)
+    await sandbox.inside('rm .env')
+    const turning = sandbox.inside('python3 turn.py', 30_000)
+    turning.catch(() => {})
+    await new Promise(resolve => sandbox.child.once('exit', resolve))
+    expect((await sandbox.end()).printed).toContain('/.env changed too often while the sandbox ran')
+  },
+  { once: 'the watch is the same on every backend' },
+)
+
+/** Opens a directory for 5 ms after each 150 ms, and reads a denied file in it as often as it can. */
+const LOCKER = `
+import os, time
+top, first, last, end = os.open(".", os.O_RDONLY), 0, 0, time.time() + 4
+while time.time() < end:
+  os.fchmod(top, 0o755)
+  until = time.time() + 0.005
+  while time.time() < until:
+    try:
+      if os.read(os.open(".env.two", os.O_RDONLY, dir_fd=top), 9):
+        last = time.time()
+        first = first or last
+    except OSError: pass
+  os.fchmod(top, 0)
+  time.sleep(0.15)
+os.fchmod(top, 0o755)
+print(last - first < 1)`
+
+late(
+  'P3 a project that the sandbox locks against a listing, or all the time, hides no denied file',
+  async ({ project, start }) => {
+    project.host(`cat > lock.py <<'E'\n${LOCKER}\nE`)
+    const sandbox = await start()
+    await sandbox.inside('chmod 333 .')
+    await Bun.sleep(600)
+    project.host('echo S > .env; echo t > twin')
+    await sandbox.within1s('cat .env', isRefused)
+    expect((await sandbox.inside('cat twin; stat -c %a .; chmod 755 .')).said).toBe('t\n333\n')
+    const locking = sandbox.inside('python3 lock.py', 20_000)
+    await Bun.sleep(500)
+    project.host('cd /; until echo S > "$OLDPWD/.env.two"; do :; done 2>/dev/null')
+    expect((await locking).said).toBe('True\n')
+    expect(isRefused(await sandbox.inside('cat .env.two'))).toBe(true)
+  },
+)
+
+late(
+  "P3 a denied path in the git directory shows nothing of the host's; a pin opens no protected directory",
+  async ({ project, start }) => {
+    project.host('mkdir -p hooks/deep; echo S > hooks/deep/key; git config core.hooksPath hooks')
+    project.host('git config user.name secret')
+    const sandbox = await start('--deny', '.git/config', '--deny', 'hooks/deep/key')
+    expect(isRefused(await sandbox.inside('cat .git/config'))).toBe(true)
+    await sandbox.inside('echo evil > .git/evil; echo evil > hooks/deep/evil; echo fine > fine')
+    await sandbox.end()
+    expect(project.host('ls .git/evil hooks/deep/evil 2>/dev/null || cat fine')).toBe('fine\n')
+  },
+)
+
+late(
   'P3 git settings of the host are not in the sandbox, before and after the host changes them',
   async ({ project, start }) => {
     const sandbox = await start()

@@ -89,6 +89,8 @@ const onProcesses = (who: Who): TestBackend => ({
   traits: new Set<Trait>([
     'bubblewrap',
     'callersMounts',
+    'fileBroker',
+    'hostKernel',
     'laterMounts',
     'mixedTerminal',
     'ownCgroups',
@@ -114,6 +116,8 @@ const QEMU_MISSING =
 /** Commands of pen that start no sandbox are the same on every backend, and run with the first. */
 export const triesContainers = process.env['PEN_CONFORMANCE'] === 'containers'
 export const triesMachines = process.env['PEN_CONFORMANCE'] === 'vm'
+/** Without KVM a guest takes several times as long, and its start takes seconds. */
+export const SLOWER = triesMachines ? 5 : 1
 
 // Engines are started only by the tests that use them.
 const BACKENDS = triesContainers
@@ -141,7 +145,7 @@ function watch(child: ChildProcess, { stdin, timeoutMs = 50_000 }: RunOptions): 
   child.stderr?.on('data', (data: Buffer) => err.push(data))
   child.stdin?.on('error', () => {})
   child.stdin?.end(stdin ?? '')
-  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs * SLOWER)
   const text = (parts: readonly Buffer[]) => Buffer.concat(parts).toString()
   const ended = new Promise<Ran>((resolve, reject) => {
     child.once('error', reject)
@@ -159,7 +163,7 @@ function watch(child: ChildProcess, { stdin, timeoutMs = 50_000 }: RunOptions): 
     child,
     ended,
     printed: async wanted => {
-      const late = performance.now() + 20_000
+      const late = performance.now() + 20_000 * SLOWER
       while (!text(out).includes(wanted)) {
         if (performance.now() > late || child.exitCode !== null)
           throw new Error(`not printed: ${wanted}\n${text(out)}${text(err)}`)

@@ -62,6 +62,7 @@ conformance(
     // The sandbox sees its own cgroup as the root, and not its place on the host.
     for (const line of lines.slice(7).filter(text => text !== '')) expect(line).not.toContain('/pen-')
   },
+  { needs: 'hostKernel' },
 )
 
 conformance(

@@ -115,6 +115,25 @@ conformance(
   },
 )
 
+conformance(
+  'P3 commits that change denied paths, or what git settings or links lead to, wait; others do not',
+  async box => {
+    box.host(`git init -q -b main .; mkdir -p tools/hooks real; ln -s real linked
+    for file in tools/hooks/post-checkout shared.gitconfig clean.sh real/f .env plain; do echo '# mine' > $file; done
+    ${G} add .; ${G} commit -qm files; git config core.hooksPath tools/hooks; git config include.path ../shared.gitconfig
+    git config filter.f.clean ./clean.sh; ${PEN} config set files.protect '["linked/f"]'`)
+    const { stderr } =
+      await box.sh(`for file in tools/hooks/post-checkout shared.gitconfig clean.sh real/f .env plain; do
+      git switch -q -c "with-$(basename $file)" main
+      git update-index --cacheinfo 100644,$(echo evil | git hash-object -w --stdin),$file; ${G} commit -q --no-verify -m evil
+      git reset -q --soft main; git read-tree main; git symbolic-ref HEAD refs/heads/main; git branch -f "with-$(basename $file)" ORIG_HEAD
+    done`)
+    for (const name of ['post-checkout', 'shared.gitconfig', 'clean.sh', 'f', '.env'])
+      expect(stderr).toContain(`with-${name} waits for you`)
+    expect(box.host('git branch --format="%(refname:short)"')).toBe('main\nwith-plain\n')
+  },
+)
+
 conformance('P3 an uninitialised submodule cannot become a repository that git status enters', async box => {
   repositories(box)
   box.host(`cd ..; ${G} clone -q main copy`)
@@ -160,9 +179,32 @@ conformance(
     await Bun.sleep(500)
     box.host('cd ../main; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),deep/new')
     const { stderr } = await ended
-    expect(stderr).toContain('deep/new is a submodule now')
+    expect(stderr).toContain("deep/new/.git was the sandbox's to write")
     box.host('cd ../main; git status >/dev/null; git diff >/dev/null')
     expect([existsSync(join(cwd, 'evil')), existsSync(join(cwd, 'deep/new/.git'))]).toEqual([false, false])
+  },
+)
+
+conformance(
+  'P3 in a repository that is made inside, an index with a gitlink is moved away; one with files stays',
+  async box => {
+    const evil = `printf '[core]\\n\\tfsmonitor = echo evil > %s/evil; false\\n' "$PWD" >>nested/.git/config`
+    const script = `${G} init -q -b main .; echo x >file; git add file; echo files; until [ -e go ]; do sleep 0.05; done
+      git init -q nested; ${G} -C nested commit -q --allow-empty -m nested; ${evil}
+      git update-index --add --cacheinfo 160000,$(git -C nested rev-parse HEAD),nested; echo linked; until [ -e stop ]; do sleep 0.05; done`
+    const { ended, printed } = box.start(['/bin/sh', '-c', script])
+    await printed('files')
+    await Bun.sleep(800)
+    expect(box.host('git ls-files; touch go')).toBe('file\n')
+    await printed('linked')
+    const gone = '[ ! -e .git/index ]'
+    box.host(
+      `for i in $(seq 100); do ${gone} && break; sleep 0.05; done; ${gone}; git status >/dev/null; touch stop`,
+    )
+    const { stderr } = await ended
+    expect(stderr).toContain('.git/index appeared (file) and was moved to')
+    expect(stderr).toContain(`made or changed during the run at ${box.project}/nested`)
+    expect(existsSync(join(box.project, 'evil'))).toBe(false)
   },
 )
 
@@ -214,7 +256,7 @@ conformance('P24 commits with a submodule are not taken over while a sandbox run
   const held = 'git for-each-ref refs/pen | grep -q held'
   box.host(`for i in $(seq 100); do ${held} && break; sleep 0.1; done; ${held}`)
   expect(box.host(`${PEN} git log >/dev/null; ${PEN} git import --accept 2>&1 || true`)).toContain(
-    'while no sandbox runs',
+    'while no sandbox of the project runs',
   )
   expect(box.host('git log --format=%s; git ls-files')).toBe('first\n')
   box.host('touch stop')

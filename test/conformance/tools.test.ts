@@ -90,6 +90,8 @@ async function attempts(box: Box, tools: object): Promise<Map<string, string>> {
   return new Map(
     lines
       .map(line => JSON.parse(line) as { name: string; outcome: string })
+      // A guest's files have no O_TMPFILE, for data neither.
+      .filter(({ outcome }) => outcome !== 'ENOTSUP')
       .map(({ name, outcome }) => [name, outcome]),
   )
 }

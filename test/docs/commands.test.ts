@@ -33,8 +33,7 @@ const onEngine = skipUnless(missing === undefined, `commands that need a contain
 /** What the commands of a cloud print, in the shapes that their documentation describes. */
 const AWS = `#!/bin/sh
 case "$*" in
-  *'--format env') printf 'export AWS_%s=example\\n' ACCESS_KEY_ID SECRET_ACCESS_KEY SESSION_TOKEN ;;
-  *'--format process') echo '{ "Version": 1, "AccessKeyId": "example", "SecretAccessKey": "example" }' ;;
+  configure*) echo '{ "AccessKeyId": "AKIAEXAMPLE0EXAMPLE0", "SecretAccessKey": "example/example/0123", "SessionToken": "example//example==" }' ;;
   sts*) echo "asked: $*, by $AWS_ACCESS_KEY_ID\${AWS_SESSION_TOKEN:?}" ;;
   *) echo "asked: $*" ;;
 esac

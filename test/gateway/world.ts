@@ -78,6 +78,9 @@ export function policyOf(options: WorldOptions, extra: Partial<NetworkPolicy> = 
   }
 }
 
+/** What a vault is bound to. */
+export const indexOf = (secrets: readonly object[]) => policyOf({ secrets }).index
+
 /** An entry of the config. */
 const secretOf = (said: object) =>
   must(

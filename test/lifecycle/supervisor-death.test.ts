@@ -185,3 +185,24 @@ lifecycleTest(
     expect(await untilAlone(known, 6000)).toEqual([])
   },
 )
+
+lifecycleTest(
+  'P3 pen rm after a kill moves what the sandbox left at a protected path, and deletes nothing yet',
+  async here => {
+    const known = pids()
+    await here.pen(...START)
+    const pid = here.supervisor() ?? 0
+    process.kill(pid, 'SIGSTOP')
+    here.box.directory(join(here.box.project, '.vscode'), 0o755)
+    process.kill(pid, 'SIGKILL')
+    expect(await untilAlone(known, 2000)).toEqual([])
+    const refused = await here.pen('rm', '--yes')
+    expect(refused).toMatchObject({
+      code: 125,
+      stderr: expect.stringContaining('.vscode; nothing was removed'),
+    })
+    expect(existsSync(join(here.box.project, '.vscode'))).toBe(false)
+    expect(readdirSync(join(here.stateDir, 'quarantine'))).toHaveLength(1)
+    expect(await here.pen('rm', '--yes')).toMatchObject({ code: 0 })
+  },
+)

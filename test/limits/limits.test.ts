@@ -220,15 +220,15 @@ describe('by watchdog', () => {
   })
 })
 
-test('a hard limit below the policy’s stays, and stops no start', async () => {
+test('a sandbox gets at most half of the user’s own process limit, and this stops no start', async () => {
   const sleeping = Bun.spawn(['prlimit', '--nproc=100:100', 'sleep', '10'])
   const bound = () =>
     /Max processes +(\d+ +\d+)/.exec(readFileSync(`/proc/${sleeping.pid}/limits`, 'utf8'))?.[1]
   while (bound()?.startsWith('100 ') !== true) await Bun.sleep(5)
   await setProcessLimit(sleeping.pid, { nproc: 4097 })
-  expect(bound()).toMatch(/^100 +100$/)
-  await setProcessLimit(sleeping.pid, { nproc: 50 })
   expect(bound()).toMatch(/^50 +50$/)
+  await setProcessLimit(sleeping.pid, { nproc: 20 })
+  expect(bound()).toMatch(/^20 +20$/)
   sleeping.kill('SIGKILL')
 })
 

@@ -55,7 +55,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'base',
   ],
   // Sandboxes that stay: start, stop, list, collect garbage, uninstall.
-  lifecycle: ['run', 'control', 'image', 'backend', 'limits', 'audit', 'config', 'policy', 'base'],
+  lifecycle: ['run', 'control', 'protect', 'image', 'backend', 'limits', 'audit', 'config', 'policy', 'base'],
   // pen's own program inside a sandbox. Whatever it carries is in hostile hands, so it carries little.
   guest: ['protocol', 'base'],
   // A sandbox as a value, for programs on Node and Bun. It starts the pen binary and talks to its supervisor.

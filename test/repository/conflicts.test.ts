@@ -100,6 +100,28 @@ describe('a branch that moved on both sides', () => {
   })
 })
 
+test('a name that the sandbox chooses is not in the way of commits that make room, and none are lost', async () => {
+  using two = started()
+  const base = two.inside('rev-parse', 'main')
+  const ids: string[] = []
+  for (const name of ['first', 'second', 'first again']) {
+    two.inside('reset', '-q', '--hard', name === 'first again' ? (ids[0] ?? '') : base)
+    ids.push(name === 'first again' ? (ids[0] ?? '') : two.commitInside(name))
+    // As an older version of pen named them, and as a directory where a ref would be.
+    for (const ref of [`main-${ids[0]?.slice(0, 10)}`, `main-${ids[0]?.slice(0, 10)}-x`])
+      two.inside('update-ref', `refs/heads/${ref}`, ids.at(-1) ?? '')
+    hostCommit(two, 'main', name)
+    await two.sync()
+  }
+  const refs = two.host.git('for-each-ref', '--format=%(objectname) %(refname)', 'refs/pen').split('\n')
+  expect(aside(two, 'heads/main')).toBe(ids[0] ?? '')
+  const older = refs
+    .filter(line => /\/older\/[0-9a-f]{32}\/heads\/main$/.test(line))
+    .map(line => line.slice(0, 40))
+  expect(older).toEqual(expect.arrayContaining([ids[1] ?? '']))
+  expect(older).toHaveLength(2)
+})
+
 describe('put aside', () => {
   test('is a branch that the host has checked out in a worktree outside the project', async () => {
     using two = new TwoRepositories()

@@ -34,22 +34,65 @@ describe('what the host would enter or run waits for consent', () => {
     expect(two.host.git('ls-files')).toBe('one')
   })
 
-  test('a file at a protected place, unless the user has the same file', async () => {
+  test('a change of a protected file, unless it is of the user; and a file that is new there', async () => {
     using two = new TwoRepositories()
-    const before = two.host.commit('one')
+    const before = two.host.commit('.envrc', 'first')
     two.host.write('.envrc', 'mine')
-    two.start(two.host.top, [`${two.host.top}/.envrc`, `${two.host.top}/.vscode`])
+    two.host.write('.npmrc', 'mine')
+    two.start(
+      two.host.top,
+      ['.envrc', '.npmrc', '.vscode'].map(name => `${two.host.top}/${name}`),
+    )
     two.inside('add', '.envrc')
     two.inside('commit', '-q', '-m', 'the file of the user')
     await two.sync()
     const mine = two.inside('rev-parse', 'HEAD')
     expect(two.host.git('rev-parse', 'main')).toBe(mine)
     expect(mine).not.toBe(before)
+    two.inside('add', '.npmrc')
+    two.inside('commit', '-q', '-m', 'a file that no commit has')
+    expect((await two.sync()).lines.join()).toContain('.npmrc')
     const blob = put(two, 'blob', 'evil')
     two.inside('update-index', '--add', '--cacheinfo', `100644,${blob},.vscode/tasks.json`)
     two.inside('commit', '-q', '-m', 'evil')
     expect((await two.sync()).lines.join()).toContain('.vscode/tasks.json')
     expect(two.host.git('rev-parse', 'main')).toBe(mine)
+  })
+
+  test('a commit that removes a protected file; one that removes another file does not', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.host.commit('plain')
+    const before = two.host.commit('.envrc')
+    two.start(two.host.top, [`${two.host.top}/.envrc`])
+    two.inside('rm', '-q', '--cached', '.envrc')
+    two.inside('commit', '-q', '-m', 'removed')
+    expect((await two.sync()).lines.join()).toContain('main waits for you')
+    expect(two.host.git('rev-parse', 'main')).toBe(before)
+    two.inside('reset', '-q', 'HEAD~1')
+    two.inside('rm', '-q', '--cached', 'plain')
+    two.inside('commit', '-q', '-m', 'plain removed')
+    await two.sync()
+    expect(two.host.git('rev-parse', 'main')).toBe(two.inside('rev-parse', 'main'))
+  })
+
+  test.each([
+    ['.envrc', false],
+    ['plain', true],
+  ])('a merge that changes a file which the host renamed to %s', async (renamed, isMerged) => {
+    using two = new TwoRepositories()
+    const text = 'line\n'.repeat(20)
+    two.host.commit('setup', text)
+    two.start(two.host.top, [`${two.host.top}/.envrc`])
+    two.commitInside('setup', `${text}evil\n`)
+    two.host.git('mv', 'setup', renamed)
+    two.host.git('commit', '-q', '-m', 'renamed')
+    const outer = two.host.git('rev-parse', 'main')
+    await two.sync()
+    const line = (await two.merge()).join()
+    expect([line, two.host.git('rev-parse', 'main') !== outer]).toEqual([line, isMerged])
+    expect(line).toContain(isMerged ? "main has the sandbox's commits" : 'main is not merged')
+    expect(line.includes('(.envrc)')).toBe(!isMerged)
   })
 
   test('a stash with such a file', async () => {
@@ -84,18 +127,21 @@ describe('what the host would enter or run waits for consent', () => {
     },
   )
 
-  test('a commit that the sandbox added and removed again, when a tag names it', async () => {
+  test('a commit that brings such a file and one that removes it again', async () => {
     using two = new TwoRepositories()
     two.host.commit('one')
     two.start(two.host.top, [`${two.host.top}/.envrc`])
+    const before = two.host.git('rev-parse', 'main')
     const blob = put(two, 'blob', 'evil')
     two.inside('update-index', '--add', '--cacheinfo', `100644,${blob},.envrc`)
     two.inside('commit', '-q', '-m', 'evil')
     two.inside('tag', '-a', '-m', 'release', 'v2')
     two.inside('rm', '-q', '--cached', '.envrc')
     two.inside('commit', '-q', '-m', 'harmless')
-    expect((await two.sync()).lines.join()).toContain('v2 waits for you')
-    expect(two.host.git('rev-parse', 'main')).toBe(two.inside('rev-parse', 'main'))
+    const lines = (await two.sync()).lines.join()
+    expect(lines).toContain('main waits for you')
+    expect(lines).toContain('v2 waits for you')
+    expect(two.host.git('rev-parse', 'main')).toBe(before)
     expect(two.host.git('tag')).toBe('')
   })
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { renameSync, writeFileSync } from 'node:fs'
 import { TemporaryRepository } from '../temporary-repository.ts'
 import { TwoRepositories } from './two-repositories.ts'
 
@@ -176,6 +177,20 @@ describe('everyday git inside', () => {
     expectSame(two)
   })
 
+  test('an orphan branch that is synced before its first commit: the index follows that commit', async () => {
+    using two = started('two')
+    two.inside('checkout', '-q', '--orphan', 'pages')
+    two.inside('rm', '-qrf', '--cached', '.')
+    await two.sync()
+    expect(two.host.git('symbolic-ref', 'HEAD')).toBe('refs/heads/main')
+    expect(two.host.git('status', '--porcelain')).toBe('')
+    two.commitInside('page')
+    await two.sync()
+    expect(two.host.git('symbolic-ref', 'HEAD')).toBe('refs/heads/pages')
+    expect(two.host.git('ls-files')).toBe('page')
+    expectSame(two)
+  })
+
   test('a SHA-256 repository', async () => {
     using two = new TwoRepositories(['--object-format=sha256'])
     two.host.commit('one')
@@ -233,6 +248,41 @@ describe('everyday git inside', () => {
     expect(two.host.at('../linked', 'log', '-1', '--format=%s')).toBe('linked')
     expect(two.host.at('../linked', 'status', '--porcelain')).toBe('')
     expect(two.host.git('status', '--porcelain')).toBe('')
+  })
+
+  test.each(['wt+x', 'größe', 'a b', '(x)$y'])('a worktree may have the name %j', async name => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.host.git('branch', 'other')
+    two.host.git('worktree', 'add', '-q', '../linked', 'other')
+    // Old versions of git keep every character of the directory's name.
+    renameSync(`${two.host.dir}/worktrees/linked`, `${two.host.dir}/worktrees/${name}`)
+    const tree = `${two.host.base}/linked`
+    writeFileSync(`${tree}/.git`, `gitdir: ${two.host.dir}/worktrees/${name}\n`)
+    two.start()
+    const tip = two.host.git('rev-parse', 'other')
+    two.inside(
+      'update-ref',
+      'refs/heads/other',
+      two.inside('commit-tree', '-p', 'other', '-m', 'x', 'other^{tree}'),
+    )
+    expect((await two.sync()).lines.join()).toContain('checked out in another worktree')
+    expect(two.host.git('rev-parse', 'other')).toBe(tip)
+    two.start(tree)
+    two.insideAt(`worktrees/${name}`, tree, 'commit', '-q', '--allow-empty', '-m', 'in it')
+    expect(await two.sync()).toEqual(DONE)
+    expect(two.host.at('../linked', 'log', '-1', '--format=%s')).toBe('in it')
+  })
+
+  test('a worktree whose name cannot be read stops the sync: its branch must not move', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.host.git('worktree', 'add', '-q', '../linked', '-b', 'other')
+    renameSync(`${two.host.dir}/worktrees/linked`, `${two.host.dir}/worktrees/a\nb`)
+    two.start()
+    two.commitInside('two')
+    expect((await two.sync()).lines.join()).toContain('pen cannot read what git says')
+    expect(two.host.git('rev-list', '--count', 'other', 'main')).toBe('1')
   })
 
   test('a worktree that is made inside is reported, and its branch is on the host', async () => {

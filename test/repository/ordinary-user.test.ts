@@ -14,7 +14,7 @@ onlyWhen(ordinary !== undefined)(
     const { uid, gid, become } = ordinary
     const dir = mkdtempSync('/tmp/pen-ordinary-')
     chownSync(dir, uid, gid)
-    const files = ['everyday', 'conflicts', 'consent', 'hostile'].map(
+    const files = ['everyday', 'conflicts', 'hostile', 'box'].map(
       name => `${import.meta.dir}/${name}.test.ts`,
     )
     const child = Bun.spawn(

@@ -1,8 +1,19 @@
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { isHostRoot } from '../../src/base/kernel/host-root.ts'
+import type { HostPath } from '../../src/policy/files/path.ts'
 import { OwnRepository } from '../../src/repository/own-repository.ts'
 import { until } from '../until.ts'
-import { TwoRepositories } from './two-repositories.ts'
+import { SANDBOX, TwoRepositories } from './two-repositories.ts'
 
 describe("the sandbox's repository during a run", () => {
   test('a commit is on the host soon, and at the end nothing is left of the copy', async () => {
@@ -59,6 +70,126 @@ describe("the sandbox's repository during a run", () => {
     const next = await OwnRepository.open(two.options, 'other')
     expect(two.host.git('rev-parse', 'main')).toBe(id)
     await next.finish()
+  })
+
+  test('the pin of a run that was killed is gone after the next one, however short it is', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.start()
+    const own = await OwnRepository.open(two.options, 'run')
+    own.watch(() => undefined)
+    await until(() => two.host.git('for-each-ref', 'refs/pen') !== '')
+    own.close()
+    const next = await OwnRepository.open(two.options, 'other')
+    await next.finish()
+    expect(two.host.git('for-each-ref', 'refs/pen')).toBe('')
+  })
+
+  test('a link of the owner in the place of a pin does not make root write where it leads', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    const [victim, log] = [`${two.host.base}/victim`, `${two.host.base}/victim-log`]
+    for (const path of [victim, log]) writeFileSync(path, 'mine', { mode: 0o600 })
+    const start = `refs/pen/${SANDBOX}/start`
+    for (const [dir, target] of [
+      [start, victim],
+      [`logs/${start}`, log],
+    ] as const) {
+      mkdirSync(`${two.host.dir}/${dir}`, { recursive: true })
+      symlinkSync(target, `${two.host.dir}/${dir}/run`)
+    }
+    if (isHostRoot()) {
+      chmodSync(two.host.base, 0o755)
+      Bun.spawnSync(['chown', '-hR', '65534:65534', two.host.top])
+    }
+    two.start()
+    const own = await OwnRepository.open(two.options, 'run')
+    own.watch(() => undefined)
+    await Bun.sleep(1200)
+    await own.finish()
+    expect(readFileSync(victim, 'utf8')).toBe('mine')
+    // An ordinary user owns both.
+    if (isHostRoot()) expect(readFileSync(log, 'utf8')).toBe('mine')
+  })
+
+  test('each damaged directory is kept, and none of them becomes the directory of a run', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.start()
+    using elsewhere = new TwoRepositories()
+    const state = `${two.host.base}/state/git`
+    for (const name of ['a', 'b', 'c']) {
+      const own = await OwnRepository.open(two.options, name)
+      expect(own.dir).toBe(two.own as HostPath)
+      two.commitInside(name)
+      // A hostile sandbox: its directory looks like one of pen's own, which leads to another repository.
+      writeFileSync(`${two.own}/synced`, '')
+      symlinkSync(elsewhere.host.dir, `${two.own}/dir`)
+      rmSync(`${two.own}/HEAD`)
+      await own.finish()
+    }
+    const last = await OwnRepository.open(two.options, 'd')
+    await last.finish()
+    const kept = readdirSync(state).filter(name => name.startsWith('run.damaged-'))
+    expect(kept).toHaveLength(3)
+    expect(kept.map(name => readFileSync(`${state}/${name}/git/COMMIT_EDITMSG`, 'utf8')).sort()).toEqual([
+      'inside a\n',
+      'inside b\n',
+      'inside c\n',
+    ])
+  })
+
+  test.each([
+    ['commondir leads away', 'echo /etc >commondir'],
+    ['a format that git does not know', 'git config -f config core.repositoryformatversion 99'],
+    ['settings without end', 'git config -f config include.path /dev/zero'],
+    ['a named pipe as index', 'rm index; mkfifo index'],
+  ])(
+    'a directory that git cannot read does not spoil the next run: %s',
+    async (_what, damage) => {
+      using two = new TwoRepositories()
+      const first = two.host.commit('one')
+      two.start()
+      ;(await OwnRepository.open(two.options, 'run')).close()
+      Bun.spawnSync(['sh', '-c', damage], { cwd: two.own })
+      const next = await OwnRepository.open(two.options, 'other')
+      expect(two.inside('rev-parse', 'HEAD')).toBe(first)
+      expect(two.inside('status', '--porcelain')).toBe('')
+      expect((await next.finish()).join()).toContain('could not be read, and this run got a new copy')
+    },
+    60_000,
+  )
+
+  test('a repository that the user made again at the same place does not spoil the next run', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.host.git('branch', 'old')
+    two.start()
+    ;(await OwnRepository.open(two.options, 'run')).close()
+    two.inside('switch', '-q', '--orphan', 'pages')
+    two.commitInside('page')
+    rmSync(two.host.dir, { recursive: true })
+    two.host.git('init', '-q')
+    const first = two.host.commit('new')
+    const next = await OwnRepository.open(two.survey(), 'other')
+    expect(two.inside('rev-parse', 'HEAD')).toBe(first)
+    expect((await next.finish()).join()).toContain('commits that the host has no more')
+  })
+
+  test('while it runs, what is not on the host yet is listed: staged files, then nothing', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.start()
+    const own = await OwnRepository.open(two.options, 'run')
+    own.watch(() => undefined)
+    expect(own.pending()).toEqual([])
+    two.host.write('staged', 'x')
+    two.inside('add', 'staged')
+    await until(() => own.pending().join().includes('staged files stay staged'))
+    two.inside('commit', '-q', '-m', 'two')
+    await until(() => own.pending().length === 0)
+    expect(two.host.git('log', '-1', '--format=%s')).toBe('two')
+    await own.finish()
   })
 
   test('a staged file survives the end of a run', async () => {

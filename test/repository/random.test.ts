@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { tryGit } from '../temporary-repository.ts'
 import { TwoRepositories } from './two-repositories.ts'
@@ -19,6 +20,7 @@ const STEPS = [
   'note',
   'abort',
   'gc',
+  'plant',
   'sync',
 ] as const
 type Step = { readonly what: (typeof STEPS)[number]; readonly inside: boolean; readonly n: number }
@@ -66,9 +68,21 @@ function commandsOf({ what, n, inside }: Step, count: number): readonly (readonl
       ]
     case 'gc':
       return inside ? [] : [['gc', '-q']]
+    case 'plant':
+      return inside ? [['config', `pen.planted${n}`, 'x']] : []
     case 'sync':
       return []
   }
+}
+
+/** What must not come over: a hook, a link, attributes, and files with odd modes. */
+function plant(own: string): void {
+  for (const dir of ['hooks', 'info']) mkdirSync(`${own}/${dir}`, { recursive: true })
+  writeFileSync(`${own}/hooks/post-checkout`, '#!/bin/sh\nexit 0\n', { mode: 0o755 })
+  writeFileSync(`${own}/info/attributes`, '* -text\n')
+  writeFileSync(`${own}/planted`, 'x', { mode: 0o4777 })
+  rmSync(`${own}/refs/tags/link`, { force: true })
+  symlinkSync('/etc/passwd', `${own}/refs/tags/link`)
 }
 
 /** Files that git or pen write, with the modes that they give. */
@@ -77,7 +91,11 @@ const WRITTEN =
 
 /** Every commit that a ref or HEAD names, of all kinds of refs. */
 const TIPS = ['for-each-ref', '--format=%(objecttype) %(objectname) %(*objectname)']
-const KEPT = ['rev-list', '--all', '--reflog', 'HEAD']
+const CROSSING = ['for-each-ref', '--format=%(objectname)', 'refs/heads', 'refs/tags', 'refs/notes']
+const STASHES = ['log', '-g', '--format=%H', 'refs/stash', '--']
+const HEAD = ['rev-parse', '-q', '--verify', 'HEAD']
+/** git ends at a ref that is broken, such as the planted link. */
+const KEPT = ['rev-list', '--exclude=refs/tags/link', '--all', '--reflog', 'HEAD']
 
 /** What has been a tip on either side, and is there now. */
 class Commits {
@@ -89,7 +107,7 @@ class Commits {
   }
 
   look(): void {
-    for (const args of [TIPS, ['rev-parse', '-q', '--verify', 'HEAD']])
+    for (const args of [TIPS, STASHES, HEAD])
       for (const { stdout } of [tryGit(this.#two.host.top, args), this.#two.tryInside(args)])
         for (const id of stdout.match(/\b[0-9a-f]{40}\b/g) ?? []) this.seen.add(id)
   }
@@ -114,6 +132,7 @@ async function run(steps: readonly Step[]): Promise<void> {
   let syncing: Promise<unknown> = Promise.resolve()
   for (const [count, one] of steps.entries()) {
     two.host.write(`file${one.n}`, `${count}\n`)
+    if (one.what === 'plant' && one.inside) plant(two.own)
     for (const command of commandsOf(one, count))
       if (one.inside) two.tryInside(command)
       else tryGit(two.host.top, command)
@@ -133,14 +152,15 @@ async function run(steps: readonly Step[]): Promise<void> {
     tryGit(two.host.top, abort)
   }
   commits.look()
-  const inside = tipsOf(two.tryInside(['for-each-ref', '--format=%(objectname)', 'refs/heads']).stdout)
+  const inside = tipsOf(two.tryInside(CROSSING).stdout, two.tryInside(STASHES).stdout)
+  const outside = tipsOf(...[CROSSING, STASHES, HEAD].map(args => tryGit(two.host.top, args).stdout))
   const { lines } = await two.sync()
   expect(lines.filter(line => /git failed|not taken over|damaged/.test(line))).toEqual([])
   expect(tryGit(two.host.top, ['fsck', '--strict', '--no-dangling'])).toMatchObject({ code: 0, stdout: '' })
   expect(commits.lost()).toEqual([])
-  // Each branch that the sandbox has at the end is on the host, by its name or below refs/pen.
+  // Each tip that either side has at the end is on the host, by its name, in a log or below refs/pen.
   const kept = new Set(tryGit(two.host.top, KEPT).stdout.split('\n'))
-  expect(inside.filter(id => !kept.has(id))).toEqual([])
+  expect([inside, outside].map(tips => tips.filter(id => !kept.has(id)))).toEqual([[], []])
   for (const [path, what] of two.listing()) {
     expect([path, WRITTEN.test(path)]).toEqual([path, true])
     if (/^\/(?:hooks\/|config$|info\/(?!refs)|description)/.test(path))
@@ -149,7 +169,8 @@ async function run(steps: readonly Step[]): Promise<void> {
   }
 }
 
-const tipsOf = (text: string): readonly string[] => text.split('\n').filter(id => id !== '')
+const tipsOf = (...texts: readonly string[]): readonly string[] =>
+  texts.flatMap(text => text.match(/\b[0-9a-f]{40}\b/g) ?? [])
 
 const seconds = Number(process.env['FUZZ_SECONDS'] ?? 8)
 

@@ -60,9 +60,11 @@ export class TwoRepositories {
       git: facts.git,
       records: facts.records,
       emptyModules: facts.emptyModules.length,
+      mounted: [facts.git.path],
       workspace: project,
       heldPaths: protectedPaths.filter(path => existsSync(path)),
       protectedPaths,
+      mayWrite: () => true,
       world: {
         facts: {
           system: systemEntries({ profile: 'coding' }, '/nonexistent'),
@@ -71,6 +73,7 @@ export class TwoRepositories {
         },
         sandbox: { id: SANDBOX, stateDir: `${this.host.base}/state` },
         cacheDir: `${this.host.base}/cache`,
+        limits: { memory: 1024 ** 3, pids: 64, disk: 1024 ** 3 } as OwnOptions['world']['limits'],
       },
     }
   }

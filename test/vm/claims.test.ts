@@ -7,6 +7,9 @@ import { Recorder } from '../library/recorder.ts'
 import { until } from '../until.ts'
 import { inMachine, onMachine } from './machine.ts'
 
+/** Ports of the host: one is open from the start, which boots cold. */
+const PORTS = { config: 20_000 + (process.pid % 10_000), later: 30_000 + (process.pid % 10_000) }
+
 const recorder = await Recorder.open()
 afterAll(() => recorder.close())
 
@@ -118,9 +121,52 @@ inMachine(
       expect(recorder.seen.slice(before).filter(url => url === '/around')).toEqual([])
     })
 
-    onMachine('P20 a port of the guest cannot be forwarded, and pen says so', async () => {
-      const { code, stderr } = await here().pen('forward', '3000')
-      expect([code, stderr]).toEqual([125, expect.stringContaining('ports of a virtual machine')])
+    onMachine(
+      'P10 a server on the guest’s loopback is reached by a port of the config and by pen forward',
+      async () => {
+        const server = here().start([
+          'exec',
+          '--',
+          'python3',
+          '-m',
+          'http.server',
+          '3000',
+          '--bind',
+          '127.0.0.1',
+        ])
+        await until(
+          async () => (await here().sh('curl -s 127.0.0.1:3000/inside')).stdout === 'inside\n',
+          60_000,
+        )
+        const get = (port: number): Promise<string> =>
+          fetch(`http://127.0.0.1:${port}/inside`).then(
+            answer => answer.text(),
+            () => 'closed',
+          )
+        expect([await get(PORTS.config), await get(PORTS.later)]).toEqual(['inside\n', 'closed'])
+        const forward = here().start(['forward', `${PORTS.later}:3000`])
+        await forward.printed(String(PORTS.later))
+        expect(await get(PORTS.later)).toBe('inside\n')
+        forward.child.kill('SIGTERM')
+        await forward.ended
+        expect(await get(PORTS.later)).toBe('closed')
+        server.child.kill('SIGTERM')
+        await server.ended
+      },
+    )
+
+    onMachine('P5 a file that is granted while the guest runs is served, and no other', async () => {
+      const { box } = here()
+      const granted = box.directory(join(box.home, 'granted'))
+      box.file(join(granted, 'file'), 'granted\n')
+      expect((await here().sh(`pen files cat ${granted}/file`)).stderr).toContain('no grant covers it')
+      expect((await here().pen('grant', '--rw', granted)).code).toBe(0)
+      const tried = await here().sh(
+        `pen files cat ${granted}/file; pen files put copy ${granted}/put; pen files cat ${box.home}/outside`,
+      )
+      expect(tried.stdout).toStartWith('granted\n')
+      expect(tried.stdout).not.toContain('outside\n')
+      expect(readFileSync(join(granted, 'put'))).toEqual(readFileSync(join(box.project, 'copy')))
     })
 
     onMachine('P7 the guest’s user gains no root, mounts nothing and loads no module', async () => {
@@ -143,6 +189,8 @@ inMachine(
       expect(kib).toBeGreaterThan(200 * 1024)
       expect(kib).toBeLessThan(1024 * 1024)
       expect(Number(processes)).toBe(64)
+      const shared = await here().sh('df --output=size --block-size=1M /dev/shm | tail -1')
+      expect(Number(shared.stdout)).toBeWithin(1, 520)
       // A shell that cannot fork ends with 2 or 254.
       const bomb = await here().sh('for i in $(seq 100); do sleep 1 & done 2>/dev/null; wait; echo survived')
       expect([bomb.code, bomb.stdout]).toEqual([expect.any(Number), ''])
@@ -159,4 +207,5 @@ inMachine(
     box.host('rmdir .git; git init -q .')
     return ['--allow', recorder.target, '--limit', 'memory=1GiB', '--limit', 'pids=64', '--deny', '.env']
   },
+  { ports: [{ guest: 3000, host: PORTS.config }] },
 )

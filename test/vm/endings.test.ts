@@ -1,12 +1,16 @@
 /** What is left when a part of a virtual machine is killed: nothing, and the next start works. */
 import { expect } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
 import { EVERYBODY } from '../conformance/launcher.ts'
 import type { ProjectSandbox } from '../lifecycle/project-sandbox.ts'
+import { until } from '../until.ts'
 import { onMachine, projectOf, startMachine } from './machine.ts'
 
 adoptOrphans()
+
+const NONE = '0'.repeat(16)
 
 const who = EVERYBODY.at(-1)
 const pids = (): Set<number> => new Set(descendants().map(({ pid }) => pid))
@@ -31,6 +35,49 @@ const PARTS: readonly (readonly [name: string, find: (here: ProjectSandbox) => n
 
 const find = (command: RegExp): number | undefined =>
   descendants().find(one => command.test(one.command) && !one.command.includes('kill -9'))?.pid
+
+const word = (pid: number, name: string): string =>
+  new RegExp(`^${name}:\\s+(\\S+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? ''
+
+onMachine(
+  'P12 P13 QEMU and virtiofsd are confined, and memory that the guest frees returns to the host',
+  () =>
+    inProject(async here => {
+      here.box.file('inside', 'inside')
+      const outside = here.box.file(join(here.box.home, 'outside'), 'outside')
+      await startMachine(here)
+      for (const [name, pidOf] of PARTS.slice(0, 3)) {
+        const pid = pidOf(here) ?? 0
+        const marks = ['CapEff', 'CapBnd', 'NoNewPrivs', 'Seccomp'].map(mark => word(pid, mark))
+        expect([name, ...marks]).toEqual([name, NONE, NONE, '1', '2'])
+        expect([name, word(pid, 'Uid') === '0']).toEqual([name, false])
+        const sees = (path: string): boolean => existsSync(`/proc/${pid}/root${path}`)
+        expect([name, sees(outside), sees(join(here.box.home, '.pen/cache'))]).toEqual([name, false, false])
+        expect([name, sees(join(here.box.project, 'inside'))]).toEqual([name, name !== 'QEMU'])
+        const cards = readFileSync(`/proc/${pid}/net/dev`, 'utf8').match(/^ *\w+(?=:)/gm)
+        expect([name, cards?.map(card => card.trim())]).toEqual([name, ['lo']])
+      }
+      await returnsMemory(here)
+    }),
+  120_000,
+)
+
+/** The guest's memory is QEMU's largest file. */
+function heldMemory(): number {
+  const dir = `/proc/${find(/^\S*qemu-system/) ?? 0}/fd`
+  return Math.max(...readdirSync(dir).map(fd => statSync(`${dir}/${fd}`).blocks * 512)) / 2 ** 20
+}
+
+async function returnsMemory(here: ProjectSandbox): Promise<void> {
+  const before = heldMemory()
+  const hold = 'import time; held = bytearray(b"x") * (400 << 20); print("held", flush=True); time.sleep(600)'
+  const command = here.start(['exec', '--', 'python3', '-c', hold], { timeoutMs: 100_000 })
+  await command.printed('held')
+  expect(heldMemory()).toBeGreaterThan(before + 350)
+  command.child.kill('SIGTERM')
+  await command.ended
+  await until(async () => heldMemory() < before + 100, 60_000)
+}
 
 for (const [name, pidOf] of PARTS)
   onMachine(

@@ -16,9 +16,9 @@ export const onMachine = skipUnless(
 )
 
 /** A project of this user that no sandbox runs in yet. */
-export function projectOf(who: (typeof EVERYBODY)[number]): ProjectSandbox {
+export function projectOf(who: (typeof EVERYBODY)[number], config: object = {}): ProjectSandbox {
   const here = new ProjectSandbox(new Box(launcherOf(onMachines(who))))
-  here.configure('{ "version": 1, "profile": "coding", "isolation": "vm" }')
+  here.configure(JSON.stringify({ version: 1, profile: 'coding', isolation: 'vm', ...config }))
   return here
 }
 
@@ -31,13 +31,14 @@ export async function startMachine(here: ProjectSandbox, ...flags: readonly stri
 export function inMachine(
   define: (here: () => ProjectSandbox) => void,
   prepare: (here: ProjectSandbox) => readonly string[] = () => [],
+  config: object = {},
 ): void {
   for (const who of EVERYBODY)
     describe(`as ${who.name}`, () => {
       let here: ProjectSandbox | undefined
       beforeAll(async () => {
         if (backends.some(({ missing }) => missing !== undefined)) return
-        here = projectOf(who)
+        here = projectOf(who, config)
         await startMachine(here, ...prepare(here))
       }, BOOT_MS)
       afterAll(async () => {

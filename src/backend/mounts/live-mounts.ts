@@ -4,7 +4,7 @@
  * container's. Root enters none, because it would lose its privileges there.
  */
 import { closeSync, constants, lstatSync, openSync } from 'node:fs'
-import { findBeneath } from '../../base/beneath/open-beneath.ts'
+import { lookBeneath } from '../../base/beneath/open-beneath.ts'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
@@ -76,7 +76,7 @@ export class NamespaceMounts implements LiveMounts {
 
   look(path: string): Seen | undefined {
     if (!this.ready() || this.#entrance === undefined) return undefined
-    return findBeneath(this.#entrance.root, path, ({ fd, ...seen }) => seen)
+    return lookBeneath(this.#entrance.root, path)
   }
 
   async hold(requests: readonly HoldRequest[]): Promise<readonly HoldResult[]> {

@@ -15,7 +15,7 @@ const WIRING: Wiring = {
   source: path => `/staged${path}`,
   etc: '/cache/etc',
   emptyFile: '/cache/nothing',
-  descriptors: { seccomp: 7, block: 8 },
+  descriptors: { seccomp: 7, block: 8, hold: 9 },
   hasDoor: false,
   isFirst: false,
   descriptor: () => undefined,
@@ -62,8 +62,8 @@ describe('every sandbox', () => {
       expect(line()).toContain(` ${part} `)
     expect(line()).not.toContain('--share')
   })
-  test('has its filter first, so that a truncated list cannot lack it', () => {
-    expect(args().slice(0, 2)).toEqual(['--seccomp', '7'])
+  test('has its filter and its wait for pen first, so that a truncated list cannot lack them', () => {
+    expect(args().slice(0, 6)).toEqual(['--seccomp', '7', '--block-fd', '8', '--sync-fd', '9'])
   })
   test('keeps the network namespace of its start only when that has a door', () => {
     expect(line([], { hasDoor: true })).not.toContain('--unshare-net')
@@ -71,9 +71,6 @@ describe('every sandbox', () => {
   test('has bubblewrap as its first process, or the exec daemon, which nothing inside can stop', () => {
     expect(line()).not.toContain('--as-pid-1')
     expect(line([], { isFirst: true })).toContain(' --as-pid-1 ')
-  })
-  test('waits for pen before its command starts', () => {
-    expect(line([], { descriptors: { seccomp: 7, block: 9 } })).toContain(' --block-fd 9 ')
   })
 })
 

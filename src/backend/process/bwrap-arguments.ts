@@ -11,8 +11,8 @@ export interface Wiring {
   readonly etc: string
   /** An empty file without permissions. */
   readonly emptyFile: string
-  /** The filter, and the descriptor on which bubblewrap waits before it starts the command. */
-  readonly descriptors: { readonly seccomp: number; readonly block: number }
+  /** The filter, and the pipe on which bubblewrap waits before it starts the command: it holds both ends. */
+  readonly descriptors: { readonly seccomp: number; readonly block: number; readonly hold: number }
   /** True when bubblewrap starts in a network namespace that has a door. */
   readonly hasDoor: boolean
   /**
@@ -26,9 +26,14 @@ export interface Wiring {
 
 export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
   const args = [
-    // The filter comes first. If pen is killed while it writes the list, bubblewrap may read only the beginning.
+    // These come first. If pen is killed while it writes the list, bubblewrap may read only the beginning.
     '--seccomp',
     String(wiring.descriptors.seccomp),
+    '--block-fd',
+    String(wiring.descriptors.block),
+    // Bubblewrap closes it before the command.
+    '--sync-fd',
+    String(wiring.descriptors.hold),
     ...namespaces(plan, wiring),
     '--clearenv',
     ...plan.env.flatMap(({ name, value }) => ['--setenv', name, value]),
@@ -37,8 +42,6 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
     plan.cwd,
     '--json-status-fd',
     String(FD.status),
-    '--block-fd',
-    String(wiring.descriptors.block),
   ]
   // Arguments are separated by NUL, so a NUL in a value would begin another argument.
   if (args.some(argument => argument.includes('\0'))) throw new Error('a NUL in an argument of bubblewrap')

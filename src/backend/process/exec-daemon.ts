@@ -28,10 +28,10 @@ export interface ProcessDaemon {
   readonly commands: Required<Pick<Running, 'exec' | 'ready' | 'signal'>>
 }
 
-/** pen's binary, which the exec daemon starts for a command, and its loader. */
-function ownExecutables(): string[] {
+/** The loader of pen's binary, which the exec daemon starts for a command. */
+export function ownLoader(): string[] {
   const head = readProgramHead(process.execPath)
-  return [PEN_ITSELF, ...(head.kind === 'native' && head.loader !== undefined ? [head.loader] : [])]
+  return head.kind === 'native' && head.loader !== undefined ? [head.loader] : []
 }
 
 export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
@@ -39,7 +39,7 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
   const devNull = openSync('/dev/null', 'r+')
   const { link, fds } = linkToOwnDaemon({
     env: plan.env.map(({ name, value }) => ({ name, value })),
-    ...(plan.listedExec && { executable: [...plan.executable, ...ownExecutables()] }),
+    ...(plan.listedExec && { executable: [...plan.executable, PEN_ITSELF, ...ownLoader()] }),
   })
   const copies = [fds.socket, fds.errors, devNull]
   const closeCopies = (): void => {

@@ -17,7 +17,7 @@ export const FD = { life: 3, status: 4, witness: 5, firstJoin: 6 } as const
 /** Bubblewrap alone uses the other descriptors: its arguments, the filter, one to wait on, and those that it mounts. */
 export const bwrapFds = (joins: number) => {
   const first = FD.firstJoin + joins
-  return { args: first, seccomp: first + 1, block: first + 2, firstExtra: first + 3 }
+  return { args: first, seccomp: first + 1, block: first + 2, hold: first + 3, firstExtra: first + 4 }
 }
 
 export interface GuardOptions {
@@ -93,6 +93,8 @@ export function startGuard(options: GuardOptions): Guard {
       options.argsFd,
       options.seccompFd,
       blockRead,
+      // Bubblewrap takes the end of the file for "go". With this, a killed pen never starts the command.
+      blockWrite,
       ...options.extraFds,
     ],
     // The watcher kills this group, so it must hold no process of the user.

@@ -61,7 +61,10 @@ export interface ProcessOptions extends Omit<StartOptions, 'rules' | 'container'
   }
 }
 
-export async function start(planned: Plan, options: ProcessOptions): Promise<Running> {
+export async function start(
+  planned: Plan,
+  options: ProcessOptions,
+): Promise<Running & { readonly inside: string }> {
   const programs = { bwrap: requireTool('bwrap', 'bubblewrap'), shell: requireTool('sh', 'a POSIX shell') }
   const undo = new UndoStack()
   let kill = (): void => undefined

@@ -14,7 +14,7 @@ import type { Accelerator } from './qemu-arguments.ts'
 const TRIAL_MS = 15_000
 
 export async function chooseAccelerator(
-  machine: Omit<MachineOptions, 'accelerator' | 'sockets'>,
+  machine: Omit<MachineOptions, 'accelerator' | 'descriptors' | 'state'>,
 ): Promise<Accelerator> {
   const { plan, qemu, files, options } = machine
   // Root becomes another user, who may not open the device.
@@ -25,7 +25,9 @@ export async function chooseAccelerator(
   )
 }
 
-async function boots(machine: Omit<MachineOptions, 'accelerator' | 'sockets'>): Promise<boolean> {
+async function boots(
+  machine: Omit<MachineOptions, 'accelerator' | 'descriptors' | 'state'>,
+): Promise<boolean> {
   const { options } = machine
   const placement = {
     ...options.placement,
@@ -40,7 +42,8 @@ async function boots(machine: Omit<MachineOptions, 'accelerator' | 'sockets'>): 
       options: { ...options, placement },
       plan: { ...machine.plan, network: { kind: 'none', why: 'a trial' } },
       accelerator: 'kvm',
-      sockets: undefined,
+      descriptors: undefined,
+      state: undefined,
     })
     const timer = setTimeout(() => running.kill(), TRIAL_MS)
     running.begin({ record: () => undefined })

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { findTool, missingTool } from '../../base/find-tool.ts'
+import { findTool } from '../../base/find-tool.ts'
 import { capture } from '../../base/spawn.ts'
 
 const MINUTES = 60_000
@@ -116,17 +116,29 @@ export class DebianPackages {
   }
 }
 
+/** How to fill a directory for `--vm-files`, by package manager. Untested. */
+const BY_HAND: Readonly<Record<string, string>> = {
+  dnf: 'dnf download kernel-core kernel-modules-core busybox virtiofsd && for p in *.rpm; do rpm2cpio "$p" | cpio -idm; done',
+  pacman:
+    'sudo pacman -Sw --cachedir . linux busybox virtiofsd && for p in *.pkg.tar.zst; do tar -xf "$p"; done',
+  apk: 'apk fetch linux-virt busybox-static virtiofsd && for p in *.apk; do tar -xzf "$p"; done',
+}
+
 function required(name: string): string {
   const tool = findTool(name)
   if (tool !== undefined) return tool
-  throw missingTool(
-    name,
-    'isolation "vm" prepares its kernel from Debian packages; use another isolation here',
-  )
+  const [, fill] = Object.entries(BY_HAND).find(([manager]) => findTool(manager) !== undefined) ?? []
+  throw new PenError('BACKEND', {
+    what: `pen takes the kernel of the virtual machine from Debian's packages, and ${name} is not installed here`,
+    hint:
+      fill === undefined
+        ? 'name a directory with the files of packages: pen build --isolation vm --vm-files DIR'
+        : `in an empty directory: ${fill}; then in the project: pen build --isolation vm --vm-files DIR`,
+  })
 }
 
 const notFetched = (what: readonly string[], stderr: string): PenError =>
   new PenError('BACKEND', {
     what: `apt could not fetch ${what.join(', ')} for the virtual machine (${stderr.trim().split('\n').at(-1) ?? 'no answer'})`,
-    hint: 'with a network connection, run: pen run --isolation vm -- true. Later starts need no network',
+    hint: 'with a network connection, run: pen build --isolation vm. Later starts need no network. Or copy ~/.pen/cache/vm of another machine, and run: pen build --isolation vm --vm-files DIR',
   })

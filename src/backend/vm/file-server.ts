@@ -11,8 +11,9 @@ import type { GuestPath, HostPath } from '../../policy/files/path.ts'
 import { PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { Running, StartOptions } from '../backend.ts'
 import { start } from '../process/process.ts'
-import { BUSYBOX, type GuestFiles } from './guest-files.ts'
+import type { GuestFiles } from './guest-files.ts'
 import { GUEST_NETWORK } from './initramfs.ts'
+import { BUSYBOX } from './package-tree.ts'
 
 /** Where a box shows the files of the virtual machine. */
 export const FILES_AT = '/run/pen.vm'
@@ -22,6 +23,8 @@ const MOST_FILES = 1_048_576
 
 export interface FileServer {
   readonly running: Running
+  /** The host's directory that the guest sees at `/run/pen`. */
+  readonly inside: string
   /** QEMU's ends of the connections, for the tree and for the project. The caller closes them. */
   readonly sockets: readonly [tree: number, project: number]
 }
@@ -43,7 +46,7 @@ export async function startFileServer(
       placement: { ...placement, wrap: [], env: {}, within: spawn => spawn(), hasDoor: false },
       program: { fds: [tree.listener, project.listener], argv: first => bothServers(files, plan, first) },
     })
-    return { running, sockets: [tree.connection, project.connection] }
+    return { running, inside: running.inside, sockets: [tree.connection, project.connection] }
   } catch (error) {
     for (const { connection } of [tree, project]) closeSync(connection)
     throw error
@@ -70,6 +73,8 @@ function servedPlan(files: GuestFiles, plan: Plan): Plan {
     ],
     cwd: '/' as GuestPath,
     env: [],
+    // The guest's kernel enforces it.
+    listedExec: false,
     limits: { ...plan.limits, files: MOST_FILES },
   }
 }

@@ -13,12 +13,22 @@ export class GuestConsole {
   readonly writer: number
   readonly #read: Promise<void>
   #end = ''
+  #onData = (): void => undefined
   #writerOpen: boolean = true
 
   constructor() {
     const [reader, writer] = pipe()
     this.writer = writer
     this.#read = this.#readAll(reader)
+  }
+
+  /** Resolves when the guest has printed this line, or when QEMU has ended. */
+  async saw(line: string): Promise<void> {
+    const seen = Promise.withResolvers<void>()
+    this.#onData = () => (this.#lines().includes(line) ? seen.resolve() : undefined)
+    this.#onData()
+    await Promise.race([seen.promise, this.#read])
+    this.#onData = () => undefined
   }
 
   /** Closes pen's copy, after QEMU has its own. */
@@ -48,8 +58,10 @@ export class GuestConsole {
   async #readAll(reader: number): Promise<void> {
     try {
       const decoder = new TextDecoder('latin1')
-      for await (const bytes of Bun.file(reader).stream() as AsyncIterable<Uint8Array>)
+      for await (const bytes of Bun.file(reader).stream() as AsyncIterable<Uint8Array>) {
         this.#end = `${this.#end}${decoder.decode(bytes)}`.slice(-HELD)
+        this.#onData()
+      }
     } catch {
       // QEMU has ended.
     } finally {

@@ -13,14 +13,17 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { writeFileAtomically } from '../../base/atomic-file.ts'
 import { PenError } from '../../base/error.ts'
 import { findTool, missingTool } from '../../base/find-tool.ts'
 import { basename } from '../../base/posix-path.ts'
+import { printable } from '../../base/printable.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
 import { capture } from '../../base/spawn.ts'
-import { parseList } from '../container/guest-program.ts'
+import { daemonDisk } from './daemon-disk.ts'
 import { DebianPackages } from './debian-packages.ts'
-import { buildInitramfs, INITRAMFS_VERSION, MODULES, neededModules } from './initramfs.ts'
+import { buildInitramfs, INITRAMFS_VERSION, MODULES } from './initramfs.ts'
+import { BUSYBOX, KERNEL, takeKernel, takeServer } from './package-tree.ts'
 
 export interface GuestFiles {
   /** The host's directory with all of them. */
@@ -28,18 +31,18 @@ export interface GuestFiles {
   /** Names in that directory. */
   readonly kernel: string
   readonly initramfs: string
+  /** The disk with the exec daemon. */
+  readonly daemon: string
   /** How to start virtiofsd. Words that begin with a slash are programs of the host; others are in `dir`. */
   readonly server: readonly string[]
 }
 
 interface Manifest {
+  readonly modules: readonly string[]
   readonly digests: Readonly<Record<string, string>>
   readonly server: readonly string[]
 }
 
-const KERNEL = 'vmlinuz'
-export const BUSYBOX = 'busybox'
-const LOADER = 'ld.so'
 const MANIFEST = 'manifest.json'
 const META_PACKAGE: Readonly<Record<string, string>> = {
   x64: 'linux-image-cloud-amd64',
@@ -60,10 +63,15 @@ export async function guestFiles(cacheDir: string, tell: (line: string) => void)
       busybox: read(BUSYBOX),
       modules: modules.map(name => ({ name, bytes: read(name) })),
     })
-    writeFileSync(`${dir}/${initramfs}.new`, image, { mode: 0o600 })
-    renameSync(`${dir}/${initramfs}.new`, `${dir}/${initramfs}`)
+    // The user of the box reads it, also when `~/.pen` is open to others.
+    writeFileAtomically(`${dir}/${initramfs}`, image, { mode: 0o644 })
   }
-  return { dir, kernel: KERNEL, initramfs, server: manifest.server }
+  return { dir, kernel: KERNEL, initramfs, daemon: await daemonDisk(dir, cacheDir), server: manifest.server }
+}
+
+/** Removes what pen made of the files. The next start makes it again. */
+export function forgetMade({ dir, initramfs, daemon }: GuestFiles): void {
+  for (const name of [initramfs, daemon]) rmSync(`${dir}/${name}`, { force: true })
 }
 
 /** Undefined when something is missing or has changed: everything is then prepared again. */
@@ -74,7 +82,7 @@ function readManifest(dir: string): Manifest | undefined {
     const isWhole = Object.entries(manifest.digests).every(
       ([name, digest]) => digestOf(`${dir}/${name}`) === digest,
     )
-    return isWhole ? manifest : undefined
+    return isWhole && manifest.modules.join() === MODULES.join() ? manifest : undefined
   } catch {
     return undefined
   }
@@ -85,19 +93,45 @@ function digestOf(path: string): string | undefined {
   return bytes && new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
 }
 
-async function prepare(cacheDir: string, dir: string, tell: (line: string) => void): Promise<Manifest> {
-  tell('preparing the kernel of the virtual machine from the packages of this distribution, once …')
+/** Whether a start needs nothing more. */
+export const areGuestFilesPrepared = (cacheDir: string): boolean =>
+  readManifest(`${cacheDir}/vm`) !== undefined
+
+/** Prepares everything again. `from` has the files of packages, or what pen has prepared on another machine. */
+export async function prepareGuestFiles(
+  cacheDir: string,
+  tell: (line: string) => void,
+  from?: string,
+): Promise<GuestFiles> {
+  await prepare(cacheDir, `${cacheDir}/vm`, tell, from)
+  return await guestFiles(cacheDir, tell)
+}
+
+async function prepare(
+  cacheDir: string,
+  dir: string,
+  tell: (line: string) => void,
+  from?: string,
+): Promise<Manifest> {
+  const source = from ?? 'the packages of this distribution'
+  tell(`preparing the kernel of the virtual machine from ${printable(source, 200)}, once …`)
   mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
   const work = mkdtempSync(`${cacheDir}/.vm-`)
   const made = `${work}/vm`
   try {
     mkdirSync(made, { mode: 0o755 })
-    await takeKernel(work, made)
-    const server = await takeServer(work, made)
+    const copied = from === undefined ? undefined : copyPrepared(from, made)
+    if (copied === undefined) await takeKernel(from ?? (await kernelPackages(work)), made)
+    tell('preparing virtiofsd …')
+    const server =
+      copied?.server ??
+      (await hostServer()) ??
+      (from === undefined ? await packagedServer(work, made) : await takeServer(from, made))
+    if (server === undefined) throw missingServer()
     const digests = Object.fromEntries(
       readdirSync(made).map(name => [name, digestOf(`${made}/${name}`) ?? '']),
     )
-    const manifest: Manifest = { digests, server }
+    const manifest: Manifest = { modules: MODULES, digests, server }
     writeFileSync(`${made}/${MANIFEST}`, JSON.stringify(manifest))
     rmSync(dir, { recursive: true, force: true })
     renameSync(made, dir)
@@ -107,7 +141,22 @@ async function prepare(cacheDir: string, dir: string, tell: (line: string) => vo
   }
 }
 
-async function takeKernel(work: string, made: string): Promise<void> {
+/** What pen has prepared elsewhere. Undefined when the directory is something else. */
+function copyPrepared(from: string, made: string): Manifest | undefined {
+  if (!existsSync(`${from}/${MANIFEST}`)) return undefined
+  const manifest = readManifest(from)
+  if (manifest === undefined)
+    throw new PenError('BACKEND', {
+      what: 'the prepared files are damaged, or of another version of pen',
+      at: from,
+      hint: 'prepare them again there, with the same version of pen: pen build --isolation vm',
+    })
+  for (const name of Object.keys(manifest.digests)) copyFileSync(`${from}/${name}`, `${made}/${name}`)
+  return manifest
+}
+
+/** Packages of the kernel and BusyBox, unpacked. */
+async function kernelPackages(work: string): Promise<string> {
   const tree = `${work}/kernel`
   const packages = new DebianPackages(`${work}/apt-kernel`)
   const meta = META_PACKAGE[process.arch]
@@ -115,38 +164,14 @@ async function takeKernel(work: string, made: string): Promise<void> {
   const [image] = /linux-image-[0-9][\w.+-]*/.exec(await packages.field(meta, 'Depends')) ?? []
   if (image === undefined) throw notMade(`the kernel that ${meta} names`)
   await packages.extract([image, 'busybox-static'], tree)
-  const kernel = readdirSync(`${tree}/boot`).find(name => name.startsWith('vmlinuz-'))
-  if (kernel === undefined) throw notMade('a kernel in its package')
-  copyFileSync(`${tree}/boot/${kernel}`, `${made}/${KERNEL}`)
-  copyFileSync(`${tree}/bin/busybox`, `${made}/${BUSYBOX}`)
-  const release = kernel.slice('vmlinuz-'.length)
-  for (const [i, file] of inLoadOrder(`${tree}/lib/modules/${release}`).entries())
-    copyFileSync(file, `${made}/${String(i).padStart(2, '0')}-${basename(file)}`)
-}
-
-/** A module after those that it needs. The kernel spells `-` in names as `_`. */
-function inLoadOrder(modules: string): string[] {
-  const files = readdirSync(modules, { recursive: true, encoding: 'utf8' }).filter(path =>
-    path.endsWith('.ko'),
-  )
-  const nameOf = (path: string): string => basename(path).slice(0, -'.ko'.length).replaceAll('-', '_')
-  const byName = new Map(files.map(path => [nameOf(path), `${modules}/${path}`]))
-  const order = new Set<string>()
-  const take = (name: string): void => {
-    const file = byName.get(name.replaceAll('-', '_'))
-    // Built into the kernel, when there is no file.
-    if (file === undefined || order.has(file)) return
-    for (const needed of neededModules(readFileSync(file))) take(needed)
-    order.add(file)
-  }
-  for (const name of MODULES) take(name)
-  return [...order]
+  return tree
 }
 
 /** Only the Rust virtiofsd works without privileges. QEMU's own, older one has the same name. */
 const SERVER_PLACES = ['/usr/libexec/virtiofsd', '/usr/lib/virtiofsd', '/usr/lib/qemu/virtiofsd']
 
-async function takeServer(work: string, made: string): Promise<readonly string[]> {
+/** The words that start the host's own virtiofsd. */
+async function hostServer(): Promise<readonly string[] | undefined> {
   for (const place of SERVER_PLACES)
     if (
       findTool(basename(place), [{ path: place.slice(0, -'/virtiofsd'.length), owner: 'root' }]) === place
@@ -154,27 +179,25 @@ async function takeServer(work: string, made: string): Promise<readonly string[]
       const { code, stdout } = await capture([place, '--version'], { env: {}, cwd: '/', timeoutMs: 5000 })
       if (code === 0 && /^virtiofsd( backend)? [1-9]/.test(stdout)) return [place]
     }
+  return undefined
+}
+
+/** Debian's next release, when this one has only QEMU's. */
+async function packagedServer(work: string, made: string): Promise<readonly string[] | undefined> {
   const tree = `${work}/server`
   const names = ['virtiofsd', 'libc6', 'libcap-ng0', 'libgcc-s1', 'libseccomp2']
-  if (!(await new DebianPackages(`${work}/apt-server`).extractNewer(names, tree)))
-    throw missingTool(
-      'virtiofsd',
-      'install it: apt-get install virtiofsd, dnf install virtiofsd or pacman -S virtiofsd',
-    )
-  const program = `${tree}/usr/libexec/virtiofsd`
-  const [libraries = ''] = readdirSync(`${tree}/usr/lib`).filter(name => name.endsWith('-linux-gnu'))
-  const place = `${tree}/usr/lib/${libraries}`
-  const [loader = ''] = readdirSync(place).filter(name => name.startsWith('ld-linux-'))
-  const argv = [`${place}/${loader}`, '--library-path', place, '--list', program]
-  const { stdout } = await capture(argv, { env: {}, cwd: '/', timeoutMs: 5000 })
-  copyFileSync(program, `${made}/virtiofsd`)
-  copyFileSync(`${place}/${loader}`, `${made}/${LOADER}`)
-  for (const { name, path } of parseList(stdout)) copyFileSync(path, `${made}/${name}`)
-  return [LOADER, '--library-path', '.', 'virtiofsd']
+  const isThere = await new DebianPackages(`${work}/apt-server`).extractNewer(names, tree)
+  return isThere ? await takeServer(tree, made) : undefined
 }
+
+const missingServer = (): PenError =>
+  missingTool(
+    'virtiofsd',
+    'install it: apt-get install virtiofsd, dnf install virtiofsd or pacman -S virtiofsd; or put its package into the directory of --vm-files',
+  )
 
 const notMade = (what: string): PenError =>
   new PenError('BACKEND', {
     what: `pen could not find ${what} for the virtual machine`,
-    hint: 'isolation "vm" needs Debian packages for x86-64 or arm64; use another isolation here',
+    hint: 'name a directory with the files of packages: pen build --isolation vm --vm-files DIR',
   })

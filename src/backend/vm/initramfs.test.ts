@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { spawnSync } from 'node:child_process'
-import { buildInitramfs, kernelWord, neededModules } from './initramfs.ts'
+import { buildInitramfs, neededModules } from './initramfs.ts'
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
@@ -11,14 +10,6 @@ test('a module names the modules that it needs', () => {
   ])
   expect(neededModules(bytes('\0depends=\0'))).toEqual([])
   expect(neededModules(bytes('no module'))).toEqual([])
-})
-
-test('a path is one word of the kernel, which printf turns back', () => {
-  const path = '/home/a b/"x"/ö,$(id)\\n'
-  const word = kernelWord(path)
-  expect(word).toMatch(/^[\w./\\-]+$/)
-  expect(spawnSync('/bin/sh', ['-c', 'printf %b "$1"', 'sh', word], { encoding: 'utf8' }).stdout).toBe(path)
-  expect(kernelWord('/home/me/project-1.2')).toBe('/home/me/project-1.2')
 })
 
 test('the initramfs is a cpio archive with the script, BusyBox and the modules in their order', () => {

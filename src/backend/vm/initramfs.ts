@@ -1,12 +1,11 @@
 /**
- * The guest's first file system: BusyBox, the kernel modules that a sandbox needs, and a script. The script mounts the
- * exported tree and becomes the exec daemon. Nothing of the sandbox runs before that.
+ * The guest's first file system: BusyBox, the kernel modules that a sandbox needs, and a script. The script becomes the
+ * exec daemon, which waits for the sandbox's files. Nothing of the sandbox runs before that.
  */
-import { DAEMON_MODE, PEN_INSIDE } from '../../protocol/guest-paths.ts'
+import { DAEMON_MODE } from '../../protocol/guest-paths.ts'
+import { DAEMON, DAEMON_LOADER } from './daemon-disk.ts'
 
-/** The names under which QEMU offers the tree, the project in it, and the exec daemon's port. */
-export const TREE_TAG = 'pen'
-export const PROJECT_TAG = 'project'
+/** The name under which QEMU offers the exec daemon's port. */
 export const PORT_NAME = 'pen'
 
 /**
@@ -23,13 +22,16 @@ export const MODULES: readonly string[] = [
   'virtio_pci',
   'virtio_console',
   'virtiofs',
+  'virtio_blk',
+  'erofs',
   'virtio_net',
   'virtio-rng',
+  'virtio_balloon',
 ]
 
 /**
  * The kernel passes `PEN_…` words of its command line as variables. A step that fails stops the guest, and the last
- * line on its console says why.
+ * line on its console says why. Everything here is the same for every sandbox.
  */
 const INIT = `#!/bin/busybox sh
 export PATH=/bin
@@ -39,39 +41,25 @@ busybox mount -t proc proc /proc
 busybox mount -t sysfs sys /sys
 busybox mount -t devtmpfs dev /dev
 for module in /modules/*; do busybox insmod $module || end "load $module"; done
-busybox mount -t virtiofs -o nosuid,nodev ${TREE_TAG} /root || end 'mount its files'
-busybox mount -t virtiofs -o nosuid,nodev ${PROJECT_TAG} "/root$(busybox printf %b "$PEN_PROJECT")" || end 'mount the project'
-busybox mount -t proc -o nosuid,nodev,noexec proc /root/proc || end 'mount /proc'
-busybox mount -t devtmpfs -o nosuid,noexec dev /root/dev || end 'mount /dev'
-busybox mkdir -p /root/dev/pts /root/dev/shm
-busybox mount -t devpts -o nosuid,noexec,gid=5,mode=620,ptmxmode=666 devpts /root/dev/pts
-busybox mount -t tmpfs -o nosuid,nodev,mode=1777 shm /root/dev/shm
-busybox ln -s /proc/self/fd /root/dev/fd
-for i in 0:stdin 1:stdout 2:stderr; do busybox ln -s /proc/self/fd/\${i%:*} /root/dev/\${i#*:}; done
+busybox mount -t erofs -o ro,nosuid,nodev /dev/vda /pen || end 'mount the exec daemon'
+busybox mkdir /dev/pts /dev/shm
+busybox ln -s /proc/self/fd /dev/fd
+for i in 0:stdin 1:stdout 2:stderr; do busybox ln -s /proc/self/fd/\${i%:*} /dev/\${i#*:}; done
 busybox hostname pen
 busybox ip link set lo up
 if [ "$PEN_NETWORK" = 1 ]; then
   busybox ip addr add ${GUEST_NETWORK.guest} dev eth0 && busybox ip link set eth0 up &&
     busybox ip route add default via ${GUEST_NETWORK.gateway} || end 'set up its network'
+  # A forwarded port is one of the guest's loopback.
+  echo 1 >/proc/sys/net/ipv4/conf/eth0/route_localnet
 fi
 for port in /sys/class/virtio-ports/*; do
   [ "$(busybox cat $port/name)" = ${PORT_NAME} ] && device=/dev/\${port##*/}
 done
 [ -n "$device" ] || end 'find its port'
-ulimit -u "$PEN_PROCESSES"
-ulimit -n "$PEN_FILES"
-cd /
-exec busybox env -i AGENT_IN_SANDBOX=1 busybox switch_root /root ${PEN_INSIDE} ${DAEMON_MODE} port:$device
+busybox rm -r /modules /init
+exec busybox env -i AGENT_IN_SANDBOX=1 /pen/${DAEMON_LOADER} --library-path /pen /pen/${DAEMON} ${DAEMON_MODE} port:$device
 `
-
-/** A path as one word of the kernel's command line, as the script reads it. */
-export const kernelWord = (path: string): string =>
-  [...new TextEncoder().encode(path)]
-    .map(byte => {
-      const text = String.fromCharCode(byte)
-      return /[\w./-]/.test(text) ? text : `\\0${byte.toString(8).padStart(3, '0')}`
-    })
-    .join('')
 
 export interface InitramfsParts {
   readonly busybox: Uint8Array
@@ -81,7 +69,8 @@ export interface InitramfsParts {
 
 export function buildInitramfs({ busybox, modules }: InitramfsParts): Uint8Array {
   const archive = new CpioArchive()
-  for (const directory of ['bin', 'dev', 'proc', 'sys', 'root', 'modules']) archive.add(directory, DIRECTORY)
+  for (const directory of ['bin', 'dev', 'proc', 'sys', 'root', 'pen', 'modules'])
+    archive.add(directory, DIRECTORY)
   archive.add('bin/busybox', PROGRAM, busybox)
   archive.add('init', PROGRAM, new TextEncoder().encode(INIT))
   for (const [i, { name, bytes }] of modules.entries())

@@ -3,12 +3,13 @@
  * sockets that it gets by descriptor. It sees nothing of the project. The network is the door's namespace, in which
  * every address is the gateway.
  */
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, lstatSync, openSync, readlinkSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import type { Bytes } from '../../base/quantity.ts'
 import { UndoStack } from '../../base/undo.ts'
 import { CORES } from '../../limits/bounds.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
+import { SYSTEM_ROOTS } from '../../plan/system-view.ts'
 import type { GuestPath } from '../../policy/files/path.ts'
 import type { Running, StartOptions } from '../backend.ts'
 import { bwrapFds } from '../process/guard.ts'
@@ -16,7 +17,7 @@ import { start } from '../process/process.ts'
 import { FILES_AT, shown } from './file-server.ts'
 import { GuestConsole } from './guest-console.ts'
 import type { GuestFiles } from './guest-files.ts'
-import { type Accelerator, type MachineSockets, MIN_MEMORY, qemuArguments } from './qemu-arguments.ts'
+import { type Accelerator, type MachineDescriptors, MIN_MEMORY, qemuArguments } from './qemu-arguments.ts'
 
 export const KVM = '/dev/kvm'
 const MIB = 2 ** 20
@@ -31,16 +32,20 @@ export interface MachineOptions {
   readonly options: Pick<StartOptions, 'sandbox' | 'cacheDir' | 'placement'>
   readonly accelerator: Accelerator
   /** Undefined for a trial, which only boots. The caller closes them. */
-  readonly sockets: MachineSockets | undefined
+  readonly descriptors: MachineDescriptors | undefined
+  /** The device state of the snapshot that is restored. Undefined for a cold boot. */
+  readonly state: number | undefined
 }
 
 export interface StartedMachine {
   readonly running: Running
   readonly console: GuestConsole
+  /** The number of `state` in QEMU. */
+  readonly stateFd: number
 }
 
 export async function startMachine(machine: MachineOptions): Promise<StartedMachine> {
-  const { files, plan, options, accelerator, sockets } = machine
+  const { files, plan, options, accelerator, descriptors, state } = machine
   const undo = new UndoStack()
   const console = new GuestConsole()
   undo.push('the console', () => console.closeWriter())
@@ -48,11 +53,11 @@ export async function startMachine(machine: MachineOptions): Promise<StartedMach
   undo.push('an input', () => closeSync(input))
   const kvm = accelerator === 'kvm' ? openSync(KVM, 'r+') : undefined
   if (kvm !== undefined) undo.push(KVM, () => closeSync(kvm))
-  const fds = [
-    ...(kvm === undefined ? [] : [kvm]),
-    ...(sockets === undefined ? [] : [sockets.tree, sockets.project, sockets.orders]),
-  ]
+  const own = kvm === undefined ? [] : [kvm]
+  const named = Object.entries(descriptors ?? {})
+  const restored = state === undefined ? [] : [state]
   const firstFd = bwrapFds(options.placement.joinFds.length).firstExtra
+  const numbers = named.map(([name], i) => [name, firstFd + own.length + i])
   try {
     const running = await start(boxPlan(plan, files, kvm === undefined ? undefined : firstFd), {
       sandbox: { ...options.sandbox, run: `${options.sandbox.run}-vm` },
@@ -61,48 +66,57 @@ export async function startMachine(machine: MachineOptions): Promise<StartedMach
       execDaemon: false,
       placement: options.placement,
       program: {
-        fds,
-        argv: first =>
-          qemuArguments(
-            {
-              qemu: machine.qemu,
-              accelerator,
-              kernel: `${FILES_AT}/${files.kernel}`,
-              initramfs: `${FILES_AT}/${files.initramfs}`,
-              sockets: sockets && socketsAt(first + (kvm === undefined ? 0 : 1)),
-              cpus: Math.min(CORES, Math.max(1, Math.ceil(plan.limits.cpus))),
-            },
-            { ...plan, limits: { ...plan.limits, memory: guestMemory(plan.limits) } },
-          ),
+        fds: [...own, ...named.map(([, fd]) => fd as number), ...restored],
+        argv: () => commandLine(machine, descriptors && (Object.fromEntries(numbers) as MachineDescriptors)),
       },
     })
-    return { running, console }
+    return { running, console, stateFd: firstFd + own.length + named.length }
   } finally {
     await undo.unwind()
   }
 }
 
-const socketsAt = (first: number): MachineSockets => ({ tree: first, project: first + 1, orders: first + 2 })
+/** `descriptors` have the numbers that QEMU knows. */
+export const commandLine = (
+  { qemu, accelerator, files, plan, state }: Omit<MachineOptions, 'descriptors' | 'options'>,
+  descriptors: MachineDescriptors | undefined,
+): string[] =>
+  qemuArguments(
+    {
+      qemu,
+      accelerator,
+      kernel: `${FILES_AT}/${files.kernel}`,
+      initramfs: `${FILES_AT}/${files.initramfs}`,
+      daemon: `${FILES_AT}/${files.daemon}`,
+      descriptors,
+      boot: state === undefined ? 'cold' : 'restored',
+      cpus: Math.min(CORES, Math.max(1, Math.ceil(plan.limits.cpus))),
+    },
+    { ...plan, limits: { ...plan.limits, memory: guestMemory(plan.limits) } },
+  )
 
 /** What the guest gets of the memory limit. */
 export function guestMemory({ memory }: Plan['limits']): Bytes {
-  if (memory >= OVERHEAD + MIN_MEMORY) return (memory - OVERHEAD) as Bytes
+  if (memory >= OVERHEAD + MIN_MEMORY) return (memory - OVERHEAD - (memory % MIB)) as Bytes
   throw new PenError('LIMIT', {
     what: `limits.memory is ${memory / MIB} MiB, and a virtual machine needs ${(OVERHEAD + MIN_MEMORY) / MIB} MiB`,
     hint: `raise it: --limit memory=${(OVERHEAD + MIN_MEMORY) / MIB}MiB; or use another isolation`,
   })
 }
 
+/** The host's programs and libraries, also when the guest's come from an image. */
+function hostSystem(): Step[] {
+  const roots = [...SYSTEM_ROOTS, '/etc/ld.so.cache', '/etc/alternatives'].flatMap((path): Step[] => {
+    const stat = lstatSync(path, { throwIfNoEntry: false })
+    if (stat?.isSymbolicLink() === true)
+      return [{ op: 'link', at: path as GuestPath, to: readlinkSync(path) }]
+    return stat === undefined ? [] : [shown(path, path)]
+  })
+  return [...roots, { op: 'devices', at: '/dev' as GuestPath }, { op: 'processes', at: '/proc' as GuestPath }]
+}
+
 /** QEMU opens KVM by its path. The link leads to the descriptor that pen opened. */
 function boxPlan(plan: Plan, files: GuestFiles, kvmFd: number | undefined): Plan {
-  const system = plan.steps.filter(
-    step =>
-      (step.op === 'bind' && step.why === 'system') ||
-      // `/bin` and `/lib64`, which lead into `/usr`.
-      (step.op === 'link' && step.at.lastIndexOf('/') === 0) ||
-      step.op === 'devices' ||
-      step.op === 'processes',
-  )
   const scratch = (at: string): Step => ({ op: 'tmpfs', at: at as GuestPath, size: SCRATCH, mode: 0o755 })
   const link: Step[] =
     kvmFd === undefined ? [] : [{ op: 'link', at: KVM as GuestPath, to: `/proc/self/fd/${kvmFd}` }]
@@ -110,7 +124,7 @@ function boxPlan(plan: Plan, files: GuestFiles, kvmFd: number | undefined): Plan
     ...plan,
     steps: [
       scratch('/run'),
-      ...system,
+      ...hostSystem(),
       ...link,
       scratch('/tmp'),
       shown(files.dir, FILES_AT),
@@ -119,5 +133,6 @@ function boxPlan(plan: Plan, files: GuestFiles, kvmFd: number | undefined): Plan
     argv: [],
     cwd: '/' as GuestPath,
     env: [],
+    listedExec: false,
   }
 }

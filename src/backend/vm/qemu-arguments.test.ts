@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Bytes, Millis } from '../../base/quantity.ts'
 import type { Plan } from '../../plan/plan.ts'
-import type { HostPath } from '../../policy/files/path.ts'
 import { type Machine, qemuArguments } from './qemu-arguments.ts'
 
 const GIB = 2 ** 30
@@ -19,27 +18,35 @@ const machine: Machine = {
   accelerator: 'tcg',
   kernel: '/files/vmlinuz',
   initramfs: '/files/initramfs',
-  sockets: { tree: 9, project: 10, orders: 11 },
+  daemon: '/files/daemon',
+  descriptors: { tree: 9, project: 10, orders: 11, monitor: 12, memory: 13 },
+  boot: 'cold',
   cpus: 2,
 }
 const words = (change: Partial<Machine> = {}, network: Plan['network'] = { kind: 'gateway' }): string =>
-  qemuArguments(
-    { ...machine, ...change },
-    { limits, network, workspace: '/home/me/project' as HostPath },
-  ).join(' ')
+  qemuArguments({ ...machine, ...change }, { limits, network }).join(' ')
 
 describe('the command line of QEMU', () => {
-  test('has no monitor, no default device, no disk and no new programs', () => {
+  test('has no default device, no disk but a read-only one, no new programs, and a monitor only by descriptor', () => {
     expect(words()).toContain('-nodefaults -no-user-config -no-reboot')
     expect(words()).toContain('spawn=deny')
-    expect(words()).not.toMatch(/-(monitor|qmp|drive|hda|virtfs|mon) /)
+    expect(words()).not.toMatch(/-(monitor|qmp|hda|virtfs) /)
+    expect(words().match(/-drive \S+/g)).toEqual([
+      '-drive if=none,id=daemon,file=/files/daemon,format=raw,readonly=on',
+    ])
+    expect(words().match(/-mon \S+/g)).toEqual(['-mon chardev=monitor,mode=control'])
+    expect(words()).toContain('-chardev socket,id=monitor,fd=12 ')
   })
 
-  test('names sockets by descriptor, and no path of the host but the project’s name', () => {
-    for (const socket of ['id=pen,fd=9', 'id=project,fd=10', 'id=orders,fd=11'])
+  test('names sockets by descriptor, and no path of the host', () => {
+    for (const socket of ['id=tree,fd=9', 'id=project,fd=10', 'id=orders,fd=11'])
       expect(words()).toContain(`-chardev socket,${socket} `)
-    const paths = words().match(/(?<=[ =])\/\S+/g)
-    expect(paths).toEqual(['/files/vmlinuz', '/files/initramfs', '/home/me/project'])
+    const paths = words().match(/(?<=[ =])\/[^\s,]+/g)
+    expect(paths).toEqual(['/proc/self/fd/13', '/files/vmlinuz', '/files/initramfs', '/files/daemon'])
+  })
+
+  test('is the same for every project, and a restored machine waits for its state', () => {
+    expect(words({ boot: 'restored' })).toBe(`${words()} -incoming defer`)
   })
 
   test('has a network card only for a sandbox with a gateway', () => {
@@ -48,16 +55,15 @@ describe('the command line of QEMU', () => {
     expect(words({}, { kind: 'none', why: 'offline' })).not.toContain('-netdev')
   })
 
-  test('gives the guest the memory, vCPUs, processes and descriptors of the limits', () => {
+  test('gives the guest the memory and vCPUs of the limits', () => {
     expect(words()).toContain('-smp 2 -m 1024M')
     expect(words()).toContain('size=1024M,share=on')
-    expect(words()).toContain('PEN_PROCESSES=128 PEN_FILES=1024')
   })
 
   test('of a trial has neither files nor orders', () => {
-    const trial = words({ sockets: undefined, accelerator: 'kvm' })
+    const trial = words({ descriptors: undefined, accelerator: 'kvm' })
     expect(trial).toContain('-accel kvm -cpu host')
     expect(trial).toContain('PEN_TRIAL=1')
-    expect(trial).not.toMatch(/vhost-user|virtserialport/)
+    expect(trial).not.toMatch(/vhost-user|virtserialport|-mon|-drive/)
   })
 })

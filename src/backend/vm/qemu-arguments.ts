@@ -1,15 +1,22 @@
 /** The command line of QEMU. Pure. Every value comes from the plan or from pen: the guest chooses none. */
 import type { Plan } from '../../plan/plan.ts'
-import { kernelWord, PORT_NAME, PROJECT_TAG, TREE_TAG } from './initramfs.ts'
+import { PORT_NAME } from './initramfs.ts'
 
 export type Accelerator = 'kvm' | 'tcg'
 
-/** Connected sockets: to the two file servers, and to the supervisor. */
-export interface MachineSockets {
+/** Descriptors that QEMU inherits. */
+export interface MachineDescriptors {
+  /** Connected sockets: to the two file servers, and two to the supervisor. */
   readonly tree: number
   readonly project: number
   readonly orders: number
+  readonly monitor: number
+  /** The guest's memory. */
+  readonly memory: number
 }
+
+/** Where files are plugged into a guest that runs: the devices of a snapshot cannot include them. */
+export const SLOTS = { tree: 'slot1', project: 'slot2' } as const
 
 export interface Machine {
   readonly qemu: string
@@ -17,8 +24,12 @@ export interface Machine {
   /** Paths in QEMU's box. */
   readonly kernel: string
   readonly initramfs: string
+  /** The disk with the exec daemon. */
+  readonly daemon: string
   /** Undefined for a trial, which only boots. */
-  readonly sockets: MachineSockets | undefined
+  readonly descriptors: MachineDescriptors | undefined
+  /** A machine that is restored waits for its snapshot. */
+  readonly boot: 'cold' | 'restored'
   readonly cpus: number
 }
 
@@ -28,12 +39,15 @@ export const MIN_MEMORY = 256 * MIB
 
 export function qemuArguments(
   machine: Machine,
-  { limits, network, workspace }: Pick<Plan, 'limits' | 'network' | 'workspace'>,
+  { limits, network }: Pick<Plan, 'limits' | 'network'>,
 ): string[] {
+  const { descriptors } = machine
   const memory = `${Math.floor(limits.memory / MIB)}M`
   const online = network.kind === 'gateway'
-  const guestWords =
-    machine.sockets === undefined ? ['PEN_TRIAL=1'] : [`PEN_PROJECT=${kernelWord(workspace)}`]
+  const backing =
+    descriptors === undefined
+      ? 'memory-backend-memfd'
+      : `memory-backend-file,mem-path=/proc/self/fd/${descriptors.memory}`
   return [
     machine.qemu,
     ...['-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none'],
@@ -44,39 +58,37 @@ export function qemuArguments(
     ...['-cpu', machine.accelerator === 'kvm' ? 'host' : 'max'],
     ...['-smp', String(machine.cpus), '-m', memory],
     // Shared with virtiofsd, which reads and writes the guest's buffers.
-    ...['-object', `memory-backend-memfd,id=ram,size=${memory},share=on`],
+    ...['-object', `${backing},id=ram,size=${memory},share=on`],
     ...['-kernel', machine.kernel, '-initrd', machine.initramfs],
-    ...['-append', [...kernelWords(limits, online), ...guestWords].join(' ')],
+    ...[
+      '-append',
+      [...KERNEL_WORDS, descriptors === undefined ? 'PEN_TRIAL=1' : `PEN_NETWORK=${online ? 1 : 0}`].join(
+        ' ',
+      ),
+    ],
     ...['-chardev', 'stdio,id=console,signal=off', '-serial', 'chardev:console'],
     ...['-object', 'rng-builtin,id=entropy', '-device', 'virtio-rng-pci,rng=entropy'],
-    ...(machine.sockets === undefined ? [] : sandboxDevices(machine.sockets)),
+    ...(descriptors === undefined ? [] : sandboxDevices(machine.daemon, descriptors)),
     ...(online ? ['-netdev', 'user,id=net', '-device', 'virtio-net-pci,netdev=net,romfile='] : []),
+    ...(machine.boot === 'restored' ? ['-incoming', 'defer'] : []),
   ]
 }
 
-const sandboxDevices = ({ tree, project, orders }: MachineSockets): string[] => [
+const sandboxDevices = (daemon: string, { tree, project, orders, monitor }: MachineDescriptors): string[] => [
+  ...['-drive', `if=none,id=daemon,file=${daemon},format=raw,readonly=on`],
+  ...['-device', 'virtio-blk-pci,drive=daemon'],
+  ...['-chardev', `socket,id=monitor,fd=${monitor}`, '-mon', 'chardev=monitor,mode=control'],
+  // What the guest frees goes back to the host.
+  ...['-device', 'virtio-balloon-pci,free-page-reporting=on'],
   ...['-device', 'virtio-serial-pci,max_ports=2'],
   ...['-chardev', `socket,id=orders,fd=${orders}`],
   ...['-device', `virtserialport,chardev=orders,nr=1,name=${PORT_NAME}`],
-  ...fileDevice(TREE_TAG, tree),
-  ...fileDevice(PROJECT_TAG, project),
-]
-
-const fileDevice = (tag: string, fd: number): string[] => [
-  ...['-chardev', `socket,id=${tag},fd=${fd}`],
-  ...['-device', `vhost-user-fs-pci,chardev=${tag},tag=${tag},queue-size=1024`],
+  ...Object.values(SLOTS).flatMap((id, i) => [
+    '-device',
+    `pcie-root-port,id=${id},chassis=${i + 1},slot=${i + 1}`,
+  ]),
+  ...['-chardev', `socket,id=tree,fd=${tree}`, '-chardev', `socket,id=project,fd=${project}`],
 ]
 
 /** `panic=-1` with `-no-reboot`: a guest whose first process or kernel fails ends QEMU. */
-function kernelWords({ pids, files }: Plan['limits'], online: boolean): string[] {
-  return [
-    'console=ttyS0',
-    'quiet',
-    'panic=-1',
-    'no_timer_check',
-    'random.trust_cpu=on',
-    `PEN_PROCESSES=${pids}`,
-    `PEN_FILES=${files}`,
-    `PEN_NETWORK=${online ? 1 : 0}`,
-  ]
-}
+const KERNEL_WORDS = ['console=ttyS0', 'quiet', 'panic=-1', 'no_timer_check', 'random.trust_cpu=on']

@@ -3,22 +3,26 @@ import { PenError } from '../../base/error.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Ending, Running } from '../backend.ts'
 import type { DaemonLink } from '../daemon-link.ts'
-import type { GuestConsole } from './guest-console.ts'
+import type { BootedMachine } from './boot.ts'
+import { passBrokerClients } from './broker-clients.ts'
 
 interface Parts {
-  /** QEMU's box. */
-  readonly machine: Running
+  readonly machine: BootedMachine
   /** virtiofsd's sandbox. */
   readonly server: Running
   readonly link: DaemonLink
-  readonly console: GuestConsole
+  /** Sends the guest what it waits for. */
+  readonly wake: () => void
   readonly undo: UndoStack
+  /** The host's directory with the socket of the file broker. */
+  readonly brokerDir: string
 }
 
 /** A guest under load, without KVM, may take this long to boot. */
 const BOOT_MS = 120_000
 
-export function runningMachine({ machine, server, link, console, undo }: Parts): Running {
+export function runningMachine({ machine: booted, server, link, wake, undo, brokerDir }: Parts): Running {
+  const { running: machine, console } = booted
   let killed = false
   let isReady: boolean = false
   const end = (): void => {
@@ -47,8 +51,10 @@ export function runningMachine({ machine, server, link, console, undo }: Parts):
     () => {
       isReady = true
       clearTimeout(timer)
+      passBrokerClients(link, brokerDir)
     },
     async () => {
+      if (!killed) booted.distrust()
       await Promise.allSettled([machine.ended])
       throw notStarted(killed ? 'it was stopped' : await console.lastLine())
     },
@@ -57,14 +63,22 @@ export function runningMachine({ machine, server, link, console, undo }: Parts):
   return {
     begin: audit => {
       server.begin(audit)
-      machine.begin(audit)
+      booted
+        .boot()
+        .then(() => booted.attachFiles())
+        .then(wake, end)
       timer = setTimeout(() => link.close(), BOOT_MS)
     },
     ready,
     exec: (order, output) => link.exec(order, output),
     ended,
     ownKernel: true,
-    ownNetwork: true,
+    dial: async port => {
+      const socket = link.connect({ port })
+      await socket.opened
+      return socket
+    },
+    inside: brokerDir,
     initPid: () => machine.initPid(),
     kill,
     // While the guest boots there is no command that could take a signal.

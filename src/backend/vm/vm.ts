@@ -2,7 +2,7 @@
  * The vm backend: a virtual machine with its own kernel. QEMU and virtiofsd are each in a process sandbox. The guest sees
  * the tree that a process sandbox would see, and its first process is pen's exec daemon.
  */
-import { closeSync } from 'node:fs'
+import { closeSync, writeSync } from 'node:fs'
 import { findTool, missingTool } from '../../base/find-tool.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
 import { socketPair } from '../../base/kernel/socket.ts'
@@ -10,34 +10,45 @@ import { UndoStack } from '../../base/undo.ts'
 import { probeLimits } from '../../limits/probe.ts'
 import type { Capabilities } from '../../plan/gaps.ts'
 import type { Plan } from '../../plan/plan.ts'
+import type { Policy } from '../../policy/policy.ts'
 import type { DaemonSetup } from '../../protocol/exec-order.ts'
+import { writeGuestLine } from '../../protocol/guest-line.ts'
+import { PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { Backend, Running, StartOptions } from '../backend.ts'
 import { DaemonLink } from '../daemon-link.ts'
-import { adoptDaemonSocket } from '../daemon-socket.ts'
+import { DaemonSocket } from '../daemon-socket.ts'
 import { prepareMapping } from '../mounts/id-mapping.ts'
+import { ownLoader } from '../process/exec-daemon.ts'
 import { withInsidePath } from '../process/inside-path.ts'
+import { holdsPrograms } from '../process/listed.ts'
 import { seccompFilter } from '../seccomp/filter.ts'
 import { chooseAccelerator } from './accelerator.ts'
+import { bootMachine } from './boot.ts'
+import { makeBrokerDir } from './broker-clients.ts'
 import { startFileServer } from './file-server.ts'
-import { guestFiles } from './guest-files.ts'
+import { guestFiles, prepareGuestFiles } from './guest-files.ts'
+import { fromImage, imageEngine } from './image-tree.ts'
 import { GUEST_NETWORK } from './initramfs.ts'
-import { guestMemory, startMachine } from './machine.ts'
+import { guestMemory } from './machine.ts'
 import { runningMachine } from './running.ts'
 
-const QEMU = process.arch === 'arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64'
+export const QEMU = process.arch === 'arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64'
 
-export const vmBackend: Backend = {
+/** With an image in the config, the guest's programs come from it, and otherwise from the host. */
+export const vmBackend = ({ image }: Pick<Policy, 'image'>): Backend => ({
   name: 'vm',
   network: 'made-by-pen',
   daemonOnly: true,
   slowStart: 'starting the virtual machine …',
+  prepareFiles: async (cacheDir, tell, from) => (await prepareGuestFiles(cacheDir, tell, from)).dir,
   // Only the host's root needs an id mapping.
   warm: () => (isHostRoot() ? prepareMapping() : undefined),
-  probe: async () => capabilities(),
+  probe: async () => capabilities(image !== 'default'),
   start,
-}
+  ...(image !== 'default' && { engine: imageEngine }),
+})
 
-function capabilities(): Capabilities {
+function capabilities(images: boolean): Capabilities {
   requireQemu()
   return {
     backend: 'vm',
@@ -47,11 +58,12 @@ function capabilities(): Capabilities {
     gateway: true,
     bridge: false,
     seccomp: true,
-    listedExec: false,
-    images: false,
+    // By the guest's kernel. A start fails if that kernel cannot. pen does not look for the programs of an image here.
+    listedExec: !images,
+    images,
     mapsUser: true,
     daemonUser: true,
-    ports: false,
+    ports: true,
     // The guest has no more memory than QEMU gives it, and its kernel counts the processes of its user.
     limits: { ...probeLimits(), memory: 'kernel', pids: 'kernel' },
     weaker: [
@@ -60,8 +72,8 @@ function capabilities(): Capabilities {
         how: 'the guest sees a change in the project within a second and without inotify, elsewhere maybe not',
       },
       {
-        name: 'no-file-broker',
-        how: 'files that you grant while the sandbox runs are there after its next start',
+        name: 'limits-silent',
+        how: 'the guest bounds memory, processes, open files and scratch, and reports no hit',
       },
     ],
   }
@@ -80,7 +92,9 @@ async function start(planned: Plan, options: StartOptions): Promise<Running> {
   const qemu = requireQemu()
   guestMemory(planned.limits)
   const files = await guestFiles(options.cacheDir, line => process.stderr.write(`pen: ${line}\n`))
-  const plan = withGateway(withInsidePath(planned))
+  const { image } = options.container
+  const rooted = image === undefined ? planned : await fromImage(planned, image, files, options)
+  const plan = withGateway(withInsidePath(rooted))
   const accelerator = await chooseAccelerator({ qemu, files, plan, options })
   const undo = new UndoStack()
   const sockets = new UndoStack()
@@ -89,25 +103,24 @@ async function start(planned: Plan, options: StartOptions): Promise<Running> {
     undo.push('the file server', async () => await endOf(server.running))
     sockets.push('the connections to the file servers', () => server.sockets.forEach(closeSync))
     const [ours, port] = socketPair()
+    const adopted = undo.push('the port', () => closeSync(ours))
     sockets.push('the port', () => closeSync(port))
-    const link = new DaemonLink(adoptDaemonSocket(ours), daemonSetup(plan))
+    const [tree, project] = server.sockets
+    const machine = await bootMachine(
+      { qemu, files, plan, options, accelerator },
+      { tree, project, orders: port },
+    )
+    const socket = new DaemonSocket()
+    const link = new DaemonLink(socket, daemonSetup(plan))
     undo.push('the exec daemon', () => link.close())
-    const started = await startMachine({
-      qemu,
-      files,
-      plan,
-      options,
-      accelerator,
-      sockets: { tree: server.sockets[0], project: server.sockets[1], orders: port },
-    })
+    const wake = (): void => {
+      writeSync(ours, guestLine(plan))
+      adopted()
+      socket.adopt(ours)
+    }
+    const brokerDir = makeBrokerDir(server.inside, options.sandbox.run, undo)
     return {
-      ...runningMachine({
-        machine: started.running,
-        console: started.console,
-        server: server.running,
-        link,
-        undo,
-      }),
+      ...runningMachine({ machine, server: server.running, link, wake, undo, brokerDir }),
       notes: accelerator === 'kvm' ? [] : [SLOW],
     }
   } catch (error) {
@@ -135,10 +148,30 @@ const withGateway = (plan: Plan): Plan => ({
   ),
 })
 
+const guestLine = ({ workspace, limits, steps }: Plan): string => {
+  const shared = steps.find(step => step.op === 'tmpfs' && step.at === '/dev/shm')
+  return writeGuestLine({
+    project: workspace,
+    processes: limits.pids,
+    files: limits.files,
+    shared: shared?.op === 'tmpfs' ? shared.size : 0,
+    time: Date.now(),
+    seed: crypto.getRandomValues(new Uint8Array(64)).toHex(),
+  })
+}
+
 const daemonSetup = (plan: Plan): DaemonSetup => ({
   user: plan.user,
   userDirectories: [],
   env: plan.env.map(({ name, value }) => ({ name, value })),
-  seccomp: seccompFilter({ exec: 'any' }),
+  seccomp: seccompFilter({ exec: plan.listedExec ? 'listed' : 'any' }),
   emptyBounding: true,
+  ...(plan.listedExec && listedPrograms(plan)),
 })
+
+/** The mounts are those of a process sandbox, and hold programs in the same places. */
+function listedPrograms({ steps, executable }: Plan): Pick<DaemonSetup, 'executable' | 'noexec'> {
+  const places = steps.flatMap(step => (step.op === 'seal' ? [] : [step.at]))
+  const programs = [...places.filter(path => holdsPrograms(steps, path)), PEN_INSIDE]
+  return { executable: [...executable, ...ownLoader(), PEN_INSIDE], noexec: { places, programs } }
+}

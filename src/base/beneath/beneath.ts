@@ -2,7 +2,16 @@
  * Looks and acts below a directory that a hostile process changes at the same time (Linux). Each step opens one component
  * without following links, and the next step starts at that descriptor. So no answer is about another directory.
  */
-import { accessSync, type BigIntStats, chmodSync, closeSync, constants, fstatSync, openSync } from 'node:fs'
+import {
+  accessSync,
+  type BigIntStats,
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readFileSync,
+} from 'node:fs'
 import { errnoOf } from '../error.ts'
 import { O_PATH } from '../kernel/descriptor.ts'
 import { absent } from './look-at.ts'
@@ -26,12 +35,29 @@ export function openDirectory(path: string | Buffer): number | undefined {
   }
 }
 
-/** For directories that pen removes or quarantines. Gives the owner full access, because a sandbox may have locked them. */
-export function openForRemoval(path: string | Buffer): number | undefined {
+/**
+ * For directories that pen removes or quarantines. Gives the owner full access, because a sandbox may have locked them. With
+ * `parent`, a directory of another mount is an error (EXDEV): the user may have mounted it where the sandbox cannot see it.
+ */
+export function openForRemoval(path: string | Buffer, parent?: number): number | undefined {
   const fd = openDirectory(path)
-  if (fd !== undefined) setMode(fd, (fstatSync(fd).mode & 0o777) | 0o700)
-  return fd
+  if (fd === undefined) return undefined
+  try {
+    if (parent !== undefined) requireMountOf(parent, fd)
+    setMode(fd, (fstatSync(fd).mode & 0o777) | 0o700)
+    return fd
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
 }
+
+export function requireMountOf(parent: number, fd: number): void {
+  if (mountOf(fd) !== mountOf(parent)) throw Object.assign(new Error('another mount'), { code: 'EXDEV' })
+}
+
+export const mountOf = (fd: number): string | undefined =>
+  /^mnt_id:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1]
 
 /** Mode bits that the owner of a directory needs for an action. */
 export const ENTER = 0o100
@@ -77,6 +103,31 @@ function setMode(dir: number, mode: number): boolean {
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return false
+  }
+}
+
+/** Calls `act` while the directories on the way to a path are unlocked, up to the first that is none. */
+export function throughLocked<T>(path: string | Buffer, act: () => T): T {
+  const enter = (dir: number, [name, ...rest]: readonly Buffer[]): T =>
+    withAccess(dir, LIST, () => {
+      const fd = name === undefined ? undefined : openDirectory(at(dir, name))
+      if (fd === undefined) return act()
+      try {
+        return enter(fd, rest)
+      } finally {
+        closeSync(fd)
+      }
+    })
+  const top = openSync('/', O_PATH | O_DIRECTORY)
+  try {
+    // Bytes as Latin-1, so that a non-UTF-8 name stays as it is.
+    const names = Buffer.from(path).toString('latin1').split('/').slice(1, -1)
+    return enter(
+      top,
+      names.map(name => Buffer.from(name, 'latin1')),
+    )
+  } finally {
+    closeSync(top)
   }
 }
 

@@ -38,6 +38,16 @@ export function lookAt(path: string | Buffer): BigIntStats | undefined {
   }
 }
 
+/** As `lookAt`, and `unseen` where the kernel does not let pen look. */
+export function lookOrUnseen(path: string | Buffer): BigIntStats | 'unseen' | undefined {
+  try {
+    return lookAt(path)
+  } catch (error) {
+    if (!(error instanceof Unseen)) throw error
+    return 'unseen'
+  }
+}
+
 /** For a `catch`: returns when the error means that the path does not exist, and throws otherwise. */
 export function absent(error: unknown, path: string | Buffer): undefined {
   const errno = errnoOf(error)

@@ -3,11 +3,12 @@
  * beneath the directory and through no link. Where the call is missing, the walker of beneath.ts does it, with the same
  * result. The descriptor is of a place beneath the directory, or there is none.
  */
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
 import { copyOf, O_CLOEXEC, O_PATH } from '../kernel/descriptor.ts'
 import { cString, systemCall } from '../kernel/system-call.ts'
-import { at, itself, openItself, walk } from './beneath.ts'
+import { at, itself, mountOf, openItself, walk } from './beneath.ts'
+import { absent, Unseen } from './look-at.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants
 const NO_XDEV = 0x01
@@ -110,6 +111,19 @@ export interface Found {
   readonly mountPoint: boolean
 }
 
+/** As `findBeneath`. Throws `Unseen` when a directory on the way is locked. */
+export function lookBeneath(root: number, path: string): Omit<Found, 'fd'> | undefined {
+  const found = findBeneath(root, path, ({ fd, ...seen }) => seen)
+  if (found !== undefined) return found
+  // The walk gives no reason. It is not absent when the kernel refuses.
+  try {
+    closeSync(openBeneath(root, namesIn(path), 'any'))
+  } catch (error) {
+    return absent(error, path)
+  }
+  throw new Unseen(path, 'EAGAIN')
+}
+
 /** Looks at a path in a sandbox's view of the files, across its mounts. Undefined as for `tryOpenBeneath`. */
 export function findBeneath<T>(root: number, path: string, act: (found: Found) => T): T | undefined {
   const names = namesIn(path)
@@ -146,6 +160,3 @@ export function isAt(fd: number, { dev, ino }: { readonly dev: bigint; readonly 
   const found = fstatSync(fd, { bigint: true })
   return found.dev === dev && found.ino === ino
 }
-
-const mountOf = (fd: number): string | undefined =>
-  /^mnt_id:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1]

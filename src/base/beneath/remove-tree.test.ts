@@ -21,6 +21,12 @@ import { removeInSteps, removeTree } from './remove-tree.ts'
 
 const scratch = (): string => mkdtempSync(join(tmpdir(), 'pen-remove-'))
 
+const mountsBelow = (top: string): string[] =>
+  readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map(line => line.split(' ')[1] ?? '')
+    .filter(path => path.startsWith(`${top}/`))
+
 /** Built from the deepest up: no path could name it. */
 function deepTree(top: string, depth: number): void {
   const name = 'd'.repeat(200)
@@ -80,6 +86,23 @@ describe('a tree that a sandbox has filled', () => {
     removeTree(join(top, 'link'))
     expect([readdirSync(top), readdirSync(mine)]).toEqual([[], []])
     for (const path of [top, mine]) removeTree(path)
+  })
+
+  onlyWhen(process.getuid?.() === 0)('is kept with a mount of the user in it, which is not entered', () => {
+    const top = scratch()
+    mkdirSync(join(top, 'a/b/mnt'), { recursive: true })
+    mkdirSync(join(top, 'mine'))
+    writeFileSync(join(top, 'mine/file'), 'mine')
+    // The same file system: only the number of the mount differs.
+    Bun.spawnSync(['mount', '--bind', join(top, 'mine'), join(top, 'a/b/mnt')])
+    try {
+      expect(() => removeTree(join(top, 'a'))).toThrow('another mount')
+      expect(readFileSync(join(top, 'mine/file'), 'utf8')).toBe('mine')
+    } finally {
+      for (const path of mountsBelow(top)) Bun.spawnSync(['umount', path])
+    }
+    removeTree(top)
+    expect(() => readdirSync(top)).toThrow('ENOENT')
   })
 })
 

@@ -100,8 +100,9 @@ function unlinked(parent: number, name: Name): boolean {
   }
 }
 
+/** Throws for a directory of another mount: it is not part of the tree. */
 function opened(parent: number, name: Name, open = openForRemoval): number {
-  const fd = open(at(parent, name))
+  const fd = open(at(parent, name), parent)
   if (fd === undefined) throw Object.assign(new Error('a directory was replaced'), { code: 'ENOTDIR' })
   return fd
 }

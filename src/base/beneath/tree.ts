@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { errnoOf } from '../error.ts'
 import { writeAll } from '../write-all.ts'
-import { at, itself, openForRemoval, openItself } from './beneath.ts'
+import { at, itself, openForRemoval, openItself, requireMountOf } from './beneath.ts'
 import { directoryEntries } from './directory-entries.ts'
 import { lookAt } from './look-at.ts'
 
@@ -43,7 +43,7 @@ export function* disarmTree(parent: number, name: Name, budget: Budget, depth = 
     return yield* eachChild(parent, name, depth, (dir, child) => disarmTree(dir, child, budget, depth + 1))
   budget.bytes -= Number(stats.blocks) * 512
   // A file with another hard link may be the user's: its mode stays. Its directory is closed anyway.
-  if (stats.isFile() && stats.nlink === 1n) attempt(() => chmodOpened(at(parent, name)))
+  if (stats.isFile() && stats.nlink === 1n) attempt(() => chmodOpened(parent, name))
   return budget.bytes >= 0
 }
 
@@ -101,9 +101,10 @@ function* eachChild(
   depth: number,
   visit: (dir: number, child: Buffer) => Walk,
 ): Walk {
-  const dir = depth < MAX_DEPTH ? openForRemoval(at(parent, name)) : undefined
-  if (dir === undefined) return false
+  let dir: number | undefined
   try {
+    dir = depth < MAX_DEPTH ? openForRemoval(at(parent, name), parent) : undefined
+    if (dir === undefined) return false
     let all = true
     for (const { name: child } of directoryEntries(dir)) all = (yield* visit(dir, child)) && all
     return all
@@ -111,14 +112,15 @@ function* eachChild(
     if (errnoOf(error) === undefined) throw error
     return false
   } finally {
-    closeSync(dir)
+    if (dir !== undefined) closeSync(dir)
   }
 }
 
 // Opened first: a link that replaces the file is then not followed.
-function chmodOpened(path: Name): void {
-  const fd = openItself(path)
+function chmodOpened(parent: number, name: Name): void {
+  const fd = openItself(at(parent, name))
   try {
+    requireMountOf(parent, fd)
     if (fstatSync(fd).isFile()) chmodSync(itself(fd), 0o600)
   } finally {
     closeSync(fd)

@@ -21,12 +21,13 @@ const LOOK_EVERY = 256
 
 const audit = (): string => auditDirectory(findProject().stateDir)
 
-/** Hosts that `pen allow` would allow: refused because no rule covers them, or waiting for approval. */
+/** Hosts that `pen allow` would allow: refused because no rule covers them, or waiting for approval. No host of a request. */
 export const refusedHosts = (): string[] =>
   hostsOf(
-    ({ kind, fix }) =>
-      kind === 'connection-held' ||
-      (kind === 'connection-denied' && typeof fix === 'string' && fix.startsWith('pen allow ')),
+    ({ kind, fix, method }) =>
+      method === undefined &&
+      (kind === 'connection-held' ||
+        (kind === 'connection-denied' && typeof fix === 'string' && fix.startsWith('pen allow '))),
   )
 
 /** All hosts that programs connected to by name. */

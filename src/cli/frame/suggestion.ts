@@ -80,6 +80,7 @@ const FIXABLE: ReadonlySet<unknown> = new Set([
   'not-answered',
   'hung-up',
   'too-many-held',
+  'request-not-allowed',
 ])
 /** Longer lists are not useful. */
 const MOST_TARGETS = 200
@@ -90,20 +91,36 @@ const CUT = `only the first ${MOST_TARGETS} hosts are shown; see the rest with p
 function wantedIn(records: Iterable<AuditRecord>): { wanted: DialAttempt[]; isCut: boolean } {
   const found = new Map<string, DialAttempt>()
   let isCut: boolean = false
-  for (const { kind, name, address, port: number, reason } of records) {
-    if (kind !== 'connection-allowed' && !(kind === 'connection-denied' && FIXABLE.has(reason))) continue
+  /** Hosts with rules about requests: their requests are suggested, not the host. */
+  const judged = new Set<string>()
+  for (const record of records) {
+    const { kind, name, address, port: number, reason } = record
+    const request = requestOf(record)
+    const isUsed = kind === 'connection-allowed' || (kind === 'request-allowed' && request !== undefined)
+    if (!isUsed && !(kind === 'connection-denied' && FIXABLE.has(reason))) continue
     const port = parsePort(String(number))
     const host = typeof name === 'string' ? parseHost(name) : undefined
     const literal = host === undefined && typeof address === 'string' ? parseAddress(address) : undefined
     const to = host?.ok ? { name: host.value } : literal?.ok ? { address: literal.value } : undefined
     if (!port.ok || to === undefined) continue
-    const key = `${Object.values(to)[0]} ${port.value}`
+    const place = `${Object.values(to)[0]} ${port.value}`
+    if (request !== undefined) judged.add(place)
+    const key = request === undefined ? place : `${place} ${request.method} ${request.path}`
     const known = found.get(key)
     if (known !== undefined || found.size < MOST_TARGETS)
-      found.set(key, { to, port: port.value, count: (known?.count ?? 0) + 1 })
+      found.set(key, { to, port: port.value, count: (known?.count ?? 0) + 1, ...(request && { request }) })
     else isCut = true
   }
+  for (const place of judged) found.delete(place)
   return { wanted: [...found.values()], isCut }
+}
+
+/** A request that a rule about requests allowed or refused. Undefined for others, such as those with a secret alone. */
+function requestOf({ kind, method, path, rule }: AuditRecord): DialAttempt['request'] {
+  if (typeof method !== 'string' || typeof path !== 'string' || !/^[A-Z-]{1,32}$/.test(method))
+    return undefined
+  const isByRequest = kind !== 'request-allowed' || (typeof rule === 'string' && /[ /]/.test(rule))
+  return isByRequest ? { method, path } : undefined
 }
 
 async function groupOffers(

@@ -51,7 +51,7 @@ const KINDS: Readonly<Record<string, (field: Fields, record: AuditRecord) => [st
   'connection-allowed': field => [endpoint(field), `allowed by ${field('rule')}${said(field)}`],
   'connection-held': field => [
     endpoint(field),
-    `waits for approval until ${localTime(field('until') ?? '').slice(-8)}`,
+    `${request(field)}waits for approval until ${localTime(field('until') ?? '').slice(-8)}`,
   ],
   'connection-denied': field => [endpoint(field), `${request(field)}${because(field)}${said(field)}`],
   'request-allowed': (field, { secrets }) => [

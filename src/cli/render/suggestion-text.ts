@@ -1,5 +1,5 @@
 /** A suggestion with the command that applies it. */
-import { type AllowRule, listOf, printRule } from '../../policy/network/net-rule.ts'
+import { type AllowRule, listOf, printRule, ruleWord } from '../../policy/network/net-rule.ts'
 import type { Learned } from '../frame/suggestion.ts'
 import type { Paint } from './colour.ts'
 
@@ -52,8 +52,7 @@ export const suggestionData = ({
 })
 
 /** Quotes rules with characters that a shell expands. */
-const allowCommand = (rules: readonly AllowRule[]): string =>
-  `pen allow ${rules.map(rule => (rule.kind === 'wildcard' || printRule(rule).includes('[') ? `'${printRule(rule)}'` : printRule(rule))).join(' ')}`
+const allowCommand = (rules: readonly AllowRule[]): string => `pen allow ${rules.map(ruleWord).join(' ')}`
 
 const groupCommand = (name: string, had: readonly string[]): string =>
   `pen config set network.groups ${[...had, name].join(' ')}`

@@ -1,6 +1,7 @@
 /** Saves the user's answer to a waiting connection, in the files that `pen allow` and `pen deny` write. */
 import { addGrants } from '../../config/grants/network-grants.ts'
 import type { Project } from '../../config/project.ts'
+import { ruleWord } from '../../policy/network/net-rule.ts'
 import { addRules, parseRules } from '../frame/network-rules.ts'
 import type { HeldTarget } from './state.ts'
 
@@ -18,13 +19,15 @@ export async function answer(project: Project, held: HeldTarget, given: Answer):
   const rules = await parseRules(effect, [target])
   if (given === 'always' || given === 'never') {
     await addRules(project, effect, rules)
-    return `${done} permanently: ${target} (undo: pen forget ${target})`
+    return `${done} permanently: ${target} (undo: pen forget ${rules.map(ruleWord).join(' ')})`
   }
+  // Keep-alive has no single request: the rule for a request expires with the question.
+  const isRequest = rules.some(({ request }) => request !== undefined)
   const end = given === 'once' ? held.until + ONCE_SLACK_MS : Date.now() + NOT_NOW_MS
   const until = given === 'session' ? undefined : new Date(end)
   addGrants(
     project.stateDir,
-    rules.map(rule => ({ effect, rule, by: 'pen watch', once: given === 'once', run, until })),
+    rules.map(rule => ({ effect, rule, by: 'pen watch', once: given === 'once' && !isRequest, run, until })),
   )
   return `${done} ${given === 'session' ? 'until the sandbox stops' : 'once'}: ${target}`
 }

@@ -39,6 +39,19 @@ describe('a waiting connection', () => {
     expect(targets(state)).toEqual([])
   })
 
+  test('of a request has method and path, and disappears when that request is decided', () => {
+    const state = new WatchState()
+    state.add(held(1, 'a.test', { method: 'POST', path: '/x' }))
+    state.add(held(1, 'a.test', { method: 'POST', path: '/y' }))
+    state.add(held(1, 'a.test', { method: 'GET', path: "/';id" }))
+    expect(targets(state)).toEqual(['POST a.test:443/x x1', 'POST a.test:443/y x1'])
+    const about = { connection: 1, name: 'a.test', port: 443 }
+    state.add(record('request-allowed', 'allow', { ...about, method: 'POST', path: '/x' }))
+    expect(targets(state)).toEqual(['POST a.test:443/y x1'])
+    state.add(record('connection-closed', 'note', about))
+    expect(targets(state)).toEqual([])
+  })
+
   test('expires after its deadline, separately for each run', () => {
     const state = new WatchState()
     state.add(held(1, 'a.test'))

@@ -54,7 +54,7 @@ function refusedLines(view: View, room: number): string[] {
   if (refused.length === 0 || room < 2) return []
   const lines = around(refused, view.selected, room - 1).map(({ key, target, count }) => {
     const many = count > 1 ? ` x${count}` : ''
-    return choice(key, `${endOf(printable(target, 280), view.columns - 3 - many.length)}${many}`, view)
+    return choice(key, `${shorten(target, view.columns - 3 - many.length)}${many}`, view)
   })
   const hosts = refused.length === 1 ? '1 refused host' : `${refused.length} refused hosts, newest first`
   return [view.paint('bold', cutTo(view.columns, hosts)), ...lines]
@@ -87,13 +87,18 @@ function around<T extends HeldTarget | RefusedTarget>(
   return held.slice(from, from + room)
 }
 
-/** A long name loses its beginning: the sandbox chose the name, and its end shows the domain. */
+/** A long name loses its beginning: the sandbox chose the name, and its end shows the domain. A path loses its end. */
+function shorten(target: string, room: number): string {
+  const text = printable(target, 600)
+  return text.includes('/') ? cutTo(room, text) : endOf(text, room)
+}
+
 function heldText({ target, run, until, count }: HeldTarget, view: View): string {
   const seconds = Math.max(0, Math.ceil((until - view.now) / 1000))
   const many = count > 1 ? ` x${count}` : ''
   const waits = ` ${`${seconds} s`.padStart(6)}${many}`
   const room = view.columns - 3 - waits.length
-  const name = endOf(printable(target, 280), room).padEnd(Math.min(36, room))
+  const name = shorten(target, room).padEnd(Math.min(36, room))
   return `${name}${waits}  run ${printable(run, 40)}`
 }
 

@@ -84,14 +84,19 @@ export class WatchState {
   }
 
   #hold(record: AuditRecord): void {
-    const id = `${record.run} ${String(record['connection'])}`
+    const { method = '', path = '' } = record
+    const connection = `${record.run} ${String(record['connection'])} `
+    const id = `${connection}${String(method)} ${String(path)}`
     if (record.kind === 'connection-held') {
       const target = targetOf(record)
       const until = Date.parse(String(record['until']))
       if (target !== undefined && Number.isFinite(until) && this.#held.size < MOST_HELD)
         this.#held.set(id, { run: record.run, target, until })
-    } else if (record.kind.startsWith('connection-')) this.#held.delete(id)
-    else if (record.kind === 'run-end')
+    } else if (record.kind === 'request-allowed' || (record.kind === 'connection-denied' && method !== ''))
+      this.#held.delete(id)
+    else if (record.kind.startsWith('connection-')) {
+      for (const other of this.#held.keys()) if (other.startsWith(connection)) this.#held.delete(other)
+    } else if (record.kind === 'run-end')
       for (const [other, { run }] of this.#held) if (run === record.run) this.#held.delete(other)
   }
 
@@ -145,16 +150,24 @@ function shortLine({ fix: _, ...record }: AuditRecord): string {
  */
 function isOffered(record: AuditRecord, target: string): boolean {
   const { fix, reason, name, address } = record
-  if (fix !== `pen allow ${target}` || reason === 'local-name' || isBackgroundRefusal(record)) return false
+  if (
+    (fix !== `pen allow ${target}` && fix !== `pen allow '${target}'`) ||
+    reason === 'local-name' ||
+    isBackgroundRefusal(record)
+  )
+    return false
   if (typeof name === 'string') return name !== HOST_SERVICE
   const parsed = parseAddress(String(address))
   return parsed.ok && classifyAddress(parsed.value) === 'public'
 }
 
-/** The target in the syntax of a rule. Undefined if it is no valid rule. */
-function targetOf({ name, address, port }: AuditRecord): string | undefined {
+/** The target in the syntax of a rule, of a request with method and path. Undefined if it is no valid rule. */
+function targetOf({ name, address, port, method, path }: AuditRecord): string | undefined {
   const place = name ?? address
   if (typeof place !== 'string' || typeof port !== 'number') return undefined
   const text = `${place.includes(':') ? `[${place}]` : place}:${port}`
-  return /^[a-z0-9_[][a-z0-9_.:[\]-]{2,280}$/.test(text) ? text : undefined
+  if (!/^[a-z0-9_[][a-z0-9_.:[\]-]{2,280}$/.test(text)) return undefined
+  if (typeof method !== 'string' || typeof path !== 'string') return text
+  const target = `${method} ${text}${path}`
+  return /^[A-Z-]{1,32} [^/]+\/[A-Za-z0-9._~/@:+=,-]{0,256}$/.test(target) ? target : undefined
 }

@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process'
 import { createServer, type Server } from 'node:net'
 import { AF } from '../../base/kernel/socket.ts'
 import type { Port } from '../../policy/network/port.ts'
-import type { NamespaceSockets } from '../netns/namespace-sockets.ts'
 import { SocketOwners } from '../netns/socket-owner.ts'
 import { unconnected } from '../netns/sockets.ts'
 import { BufferBudget } from '../stream/buffer-budget.ts'
+import { dialInside } from './dial-inside.ts'
 import { Forward, type ForwardContext } from './forward.ts'
 
 /** Sends bytes that are not read until the buffers are full. Then it ends, or waits for its parent to end. */
@@ -42,9 +42,7 @@ async function opened(): Promise<{ readonly forward: Forward; readonly places: (
   const owners = new SocketOwners()
   let places = 0
   const context: ForwardContext = {
-    sockets: {
-      take: async () => ({ v4: unconnected(AF.inet), v6: undefined }),
-    } as unknown as NamespaceSockets,
+    dial: port => dialInside({ v4: unconnected(AF.inet), v6: undefined }, port),
     owners,
     held: new BufferBudget(32 * 2 ** 20),
     users: new Set([process.geteuid?.() ?? 0]),

@@ -3,17 +3,15 @@
  * connection, so the sandbox only answers. pen trusts neither end and does not interpret the bytes.
  */
 import { errnoOf, PenError } from '../../base/error.ts'
-import { close } from '../../base/kernel/descriptor.ts'
 import { AF } from '../../base/kernel/socket.ts'
-import { type Address, LOOPBACK, printAddress } from '../../policy/network/address.ts'
 import type { Port } from '../../policy/network/port.ts'
-import { connectTcp, type Listening, listenLoopback } from '../dial/tcp-connect.ts'
-import type { NamespaceSockets } from '../netns/namespace-sockets.ts'
+import { type Listening, listenLoopback } from '../dial/tcp-connect.ts'
 import type { SocketEnd, SocketOwners } from '../netns/socket-owner.ts'
 import type { Family } from '../netns/sockets.ts'
 import type { BufferBudget } from '../stream/buffer-budget.ts'
 import { ByteStream } from '../stream/byte-stream.ts'
 import { joinStreams } from '../stream/join-streams.ts'
+import type { StreamSocket } from '../stream/stream-socket.ts'
 import type { TcpSocket } from '../stream/tcp-socket.ts'
 
 export interface PortPair {
@@ -24,7 +22,8 @@ export interface PortPair {
 
 /** State that all forwards of a sandbox share. */
 export interface ForwardContext {
-  readonly sockets: NamespaceSockets
+  /** Connects to a server on the sandbox's loopback. */
+  readonly dial: (port: Port) => Promise<StreamSocket>
   readonly owners: SocketOwners
   readonly held: BufferBudget
   /** The user ids that may connect. */
@@ -34,7 +33,6 @@ export interface ForwardContext {
   leave(): void
 }
 
-const CONNECT_MS = 10_000
 /** Idle timeout of a half-closed tunnel. */
 const HALF_CLOSED_MS = 600_000
 const SWEEP_MS = 30_000
@@ -108,7 +106,7 @@ export class Forward {
   }
 
   async #pass(client: TcpSocket, ends: Tunnel['ends']): Promise<void> {
-    const socket = await this.#dial()
+    const socket = await this.#context.dial(this.guest)
     if (this.#isClosed) {
       socket.reset()
       client.reset()
@@ -119,19 +117,6 @@ export class Forward {
     this.#tunnels.add(tunnel)
     await joinStreams(tunnel.client, tunnel.upstream)
     this.#tunnels.delete(tunnel)
-  }
-
-  /** Tries IPv4, then IPv6, because a server may listen on only one of them. */
-  async #dial(): Promise<TcpSocket> {
-    const { v4, v6 } = await this.#context.sockets.take()
-    try {
-      const socket = await dialInside(printAddress(LOOPBACK.ip), this.guest, v4)
-      if (v6 !== undefined) close(v6)
-      return socket
-    } catch (error) {
-      if (v6 === undefined) throw error
-      return await dialInside(printAddress(LOOPBACK.ip6), this.guest, v6)
-    }
   }
 
   /** Ends abandoned tunnels. Otherwise a server that never closes could use up all connections. */
@@ -158,25 +143,6 @@ export class Forward {
     const isStalled = Math.max(client.lastActive, upstream.lastActive) < performance.now() - STALLED_MS
     return (isOver || isStalled) && this.#context.owners.userOf(...ends) === undefined
   }
-}
-
-function dialInside(address: Address, port: Port, made: number): Promise<TcpSocket> {
-  return new Promise((resolve, reject) => {
-    const late = setTimeout(() => socket.destroy(), CONNECT_MS)
-    const socket = connectTcp(
-      address,
-      port,
-      error => {
-        clearTimeout(late)
-        // Without a listener, a socket with the same local port connects to itself.
-        const isItself = error === undefined && socket.local?.port === port
-        if (isItself) socket.reset()
-        if (error === undefined && !isItself) resolve(socket)
-        else reject(error ?? new Error('no server listens'))
-      },
-      made,
-    )
-  })
 }
 
 const ADDRESSES = ['127.0.0.1', '::1'] as const

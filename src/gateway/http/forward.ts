@@ -5,10 +5,13 @@
 import type { GatewayLimits } from '../limits.ts'
 import type { Route } from '../route.ts'
 import { type AnswerScan, PATIENCE_MS } from '../secrets/answer-scan.ts'
+import type { AwsSigning } from '../secrets/aws-request.ts'
+import type { TokenExchange } from '../secrets/token-exchange.ts'
 import type { ByteStream } from '../stream/byte-stream.ts'
 import { BodyReader, chunk, LAST_CHUNK } from './body.ts'
 import { awaitHeadEnd, endToEnd, type Field, type Framing, listOf } from './field.ts'
 import { type RequestHead, type ResponseHead, readResponseHead } from './head.ts'
+import { whyUnscannable } from './unscannable.ts'
 
 export interface Forwarding {
   readonly request: RequestHead
@@ -19,9 +22,18 @@ export interface Forwarding {
   readonly firstPiece: Buffer | undefined
   /** For answers that may hold a secret. */
   readonly scan?: AnswerScan | undefined
+  /** Set when the request must be signed before it is sent. */
+  readonly sign?: AwsSigning | undefined
+  /** Set when tokens may be in the body and in the answer. */
+  readonly exchange?: TokenExchange | undefined
+  /** Passes on an answer that must be complete first. */
+  readonly relay?: (client: ByteStream, upstream: ByteStream, head: ResponseHead) => Promise<ForwardOutcome>
   /** Called with the status of the final answer, before the client gets it. */
   readonly onAnswer?: (status: number) => void
 }
+
+/** Bytes of an answer's body that are copied to be sent with its head. */
+const MOST_WITH_HEAD = 16_384
 
 export type ForwardOutcome =
   | { readonly kind: 'keep' | 'close' | 'upgrade' }
@@ -84,6 +96,8 @@ async function readResponse(
     const read = await readHead(upstream, request.method, limits)
     if (read === undefined) return { kind: 'cut', by: 'upstream' }
     if ('why' in read) return { kind: 'bad-answer', why: `the server's response is ${read.why}` }
+    const unscannable = scan && whyUnscannable(scan, { ...read, hasBody: read.framing.kind !== 'none' })
+    if (unscannable !== undefined) return { kind: 'bad-answer', why: unscannable }
     const head = scan === undefined ? read : scanned(read, scan)
     if (head.status === 101 || head.status >= 200) onAnswer?.(head.status)
     if (head.status === 101) {
@@ -106,23 +120,25 @@ async function readResponse(
 async function relayResponse(
   client: ByteStream,
   upstream: ByteStream,
-  { request, scan }: Forwarding,
+  { request, scan, relay }: Forwarding,
   head: ResponseHead,
 ): Promise<ForwardOutcome> {
-  if (scan !== undefined && head.framing.kind !== 'none' && !isIdentity(head))
-    return { kind: 'bad-answer', why: 'the answer is compressed, and pen cannot search it for the secret' }
-  if (scan !== undefined && isPartial(head))
-    return { kind: 'bad-answer', why: 'the answer is a part, and pen cannot search it for the secret' }
+  if (relay !== undefined) return relay(client, upstream, head)
   const isChunked = head.framing.kind === 'chunked' && request.minor === 1
   const isDelimited = head.framing.kind === 'none' || head.framing.kind === 'length' || isChunked
   const keeps =
     isDelimited && keepsAlive(request.minor, request.fields) && keepsAlive(head.minor, head.fields)
   const lines = isChunked ? framingLines(head.framing) : lengthLines(head)
   if (!keeps) lines.push('Connection: close')
-  if (!(await client.write(printHead(head, lines)))) return { kind: 'cut', by: 'client' }
-
   const body = new BodyReader(upstream, head.framing)
-  const pass = (piece: Buffer): Promise<boolean> => client.write(isChunked ? chunk(piece) : piece)
+  const framed = (piece: Buffer): Buffer => (isChunked ? chunk(piece) : piece)
+  const pass = (piece: Buffer): Promise<boolean> => client.write(framed(piece))
+  // A short answer goes out in one write, and is one TLS record.
+  const first = scan === undefined && upstream.held.length <= MOST_WITH_HEAD ? body.step() : undefined
+  const printed = printHead(head, lines)
+  const start = first === undefined ? printed : Buffer.concat([Buffer.from(printed, 'latin1'), framed(first)])
+  if (!(await client.write(start))) return { kind: 'cut', by: 'client' }
+
   const pieces = scan === undefined ? body : new ScannedBody(body, scan, isEventStream(head))
   for (let piece = await pieces.next(); piece !== undefined; piece = await pieces.next())
     if (piece.length > 0 && !(await pass(piece))) return { kind: 'cut', by: 'client' }
@@ -182,17 +198,10 @@ const scanned = (head: ResponseHead, scan: AnswerScan): ResponseHead => ({
   fields: head.fields.map(field => ({ ...field, value: scan.text(field.value) })),
 })
 
-const isIdentity = ({ fields }: ResponseHead): boolean =>
-  listOf(fields, 'content-encoding').every(coding => coding === 'identity')
-
-/** Each part could hold a part of the value. */
-const isPartial = ({ status, fields }: ResponseHead): boolean =>
-  status === 206 || status === 226 || fields.some(({ key }) => key === 'content-range')
-
 const isEventStream = ({ fields }: ResponseHead): boolean =>
   fields.some(({ key, value }) => key === 'content-type' && /^text\/event-stream\b/i.test(value))
 
-function printHead(head: ResponseHead, lines: readonly string[]): string {
+export function printHead(head: ResponseHead, lines: readonly string[]): string {
   const fields = endToEnd(head.fields).map(({ name, value }) => `${name}: ${value}`)
   return `${[`HTTP/1.1 ${head.status} ${head.reason}`, ...fields, ...lines].join('\r\n')}\r\n\r\n`
 }

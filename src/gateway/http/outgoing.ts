@@ -10,6 +10,7 @@ import type { RequestLine } from '../../policy/network/request-pattern.ts'
 import { showSource } from '../../policy/source.ts'
 import { badRequest, type Refusal, refusalOf } from '../refusal.ts'
 import { auditTarget, type Route } from '../route.ts'
+import { notSigned } from '../secrets/aws-request.ts'
 import type { Replaced } from '../secrets/vault.ts'
 import type { Session } from '../session.ts'
 import type { Forwarding } from './forward.ts'
@@ -21,10 +22,10 @@ interface Incoming {
   readonly isSecure: boolean
 }
 
-type Outgoing =
+export type Outgoing =
   | {
       readonly kind: 'forward'
-      readonly forwarding: Pick<Forwarding, 'request' | 'path' | 'scan' | 'onAnswer'>
+      readonly forwarding: Pick<Forwarding, 'request' | 'path' | 'scan' | 'sign' | 'exchange' | 'onAnswer'>
       /** The answer is complete. */
       readonly done: () => void
     }
@@ -45,7 +46,7 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
   if (!read.ok && verdict.requests !== undefined) return refused(badRequest(read.why), request.method, '')
   const line: RequestLine = read.ok
     ? { method: request.method, ...read.value }
-    : { method: request.method, exact: path, loose: path, query: '' }
+    : { method: request.method, exact: path, readings: [UNREADABLE + path], query: '' }
   const judged = judgeByRules(verdict, request, line)
   if (!judged.ok) return refused(judged.refusal, line.method, line.exact)
 
@@ -60,6 +61,13 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
   // A secret may be for some paths only: a path that two servers could read differently gets none.
   const hasSecret = replaced.used.length > 0
   if (!read.ok && hasSecret) return refused(badRequest(read.why), request.method, '')
+  const mayHave = hasSecret || shared.vault?.searches(verdict.dial) === true
+  const otherPath = mayHave ? overrideIn(request, OTHER_PATH) : undefined
+  if (otherPath !== undefined) return refused(otherPath, line.method, line.exact)
+
+  // Merged slashes would name another object of S3.
+  if (replaced.sign !== undefined && /^[^?]*\/\//.test(path))
+    return refused(notSigned('a path with doubled slashes', 'use keys without them'), line.method, line.exact)
 
   const about = { connection: route.number, ...auditTarget(route.endpoint) }
   const isJudged = isSecure || verdict.requests !== undefined || hasSecret
@@ -88,14 +96,27 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
       request: { ...request, fields: replaced.fields },
       path: verdict.requests !== undefined || hasSecret ? line.exact + replaced.query : path,
       scan: replaced.scan,
+      sign: replaced.sign,
+      exchange: replaced.exchange,
       ...(isJudged && { onAnswer }),
     },
   }
 }
 
+/** A path that pen cannot read may mean any other. */
+const UNREADABLE = '/oauth/token/'
+
 /** Servers read another method or another path from these fields, and some fold `_` and `.`. */
-const OVERRIDES =
-  /^x-(?:http-method-override|http-method|method-override|original-method|forwarded-method|original-url|rewrite-url)$/
+const OTHER_METHOD =
+  /^x-(?:http-method-override|http-method|method-override|original-method|forwarded-method)$/
+const OTHER_PATH = /^x-(?:original-url|rewrite-url)$/
+
+function overrideIn({ fields, method }: RequestHead, names: RegExp): Refusal | undefined {
+  const field = fields.find(
+    ({ key, value }) => names.test(key.replaceAll(/[_.]/g, '-')) && value.toUpperCase() !== method,
+  )
+  return field && badRequest(`the field ${field.key} names another method or path`)
+}
 
 function judgeByRules(
   verdict: Allowed,
@@ -105,11 +126,8 @@ function judgeByRules(
   | ({ readonly ok: true } & Pick<Allowed, 'rule' | 'source'>)
   | { readonly ok: false; readonly refusal: Refusal } {
   if (verdict.requests === undefined) return verdict
-  const override = request.fields.find(
-    ({ key, value }) => OVERRIDES.test(key.replaceAll(/[_.]/g, '-')) && value.toUpperCase() !== line.method,
-  )
-  if (override !== undefined)
-    return { ok: false, refusal: badRequest(`the field ${override.key} names another method or path`) }
+  const override = overrideIn(request, OTHER_METHOD) ?? overrideIn(request, OTHER_PATH)
+  if (override !== undefined) return { ok: false, refusal: override }
   const judged = decideRequest(verdict, line)
   return judged.ok ? judged : { ok: false, refusal: refusalOf(judged) }
 }

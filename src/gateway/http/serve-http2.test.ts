@@ -4,12 +4,13 @@ import {
   connect,
   createSecureServer,
   type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
   type ServerHttp2Stream,
 } from 'node:http2'
 import { connect as connectTls } from 'node:tls'
 import { newAuthority } from '../../../test/gateway/authorities.ts'
 import { eventually } from '../../../test/gateway/client.ts'
-import { host, World, type WorldOptions } from '../../../test/gateway/world.ts'
+import { host, indexOf, World, type WorldOptions } from '../../../test/gateway/world.ts'
 import { Vault } from '../secrets/vault.ts'
 
 const authority = newAuthority('inside')
@@ -32,8 +33,8 @@ interface Asked {
 
 /** A server that speaks HTTP/2 only: it repeats the request's token and body, with trailers as gRPC has them. */
 async function start(options: WorldOptions = {}): Promise<Asked[]> {
-  const vault = new Vault([{ name: 'TOKEN', value: REAL, placeholder: FAKE }])
   const secrets = [{ name: 'TOKEN', to: ['allowed.test:443'] }]
+  const vault = new Vault(indexOf(secrets), [{ name: 'TOKEN', value: REAL, placeholder: FAKE }])
   const allow = ['POST allowed.test/pkg.Service/*']
   world = await World.start({ allow, authority, outside, vault, secrets, ...options })
   const asked: Asked[] = []
@@ -43,8 +44,11 @@ async function start(options: WorldOptions = {}): Promise<Asked[]> {
     const one = { headers, body: '' }
     asked.push(one)
     stream.on('error', () => undefined)
-    stream.respond({ ':status': 200, 'x-echo': headers['authorization'] ?? '' }, { waitForTrailers: true })
-    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0', 'x-token': REAL }))
+    const { 'x-answer': extra, 'x-trailer': trailer = 'x-token' } = headers
+    const more = extra === undefined ? {} : (JSON.parse(String(extra)) as OutgoingHttpHeaders)
+    const echoed = { 'x-echo': headers['authorization'] ?? '', ...more }
+    stream.respond({ ':status': 200, ...echoed }, { waitForTrailers: true })
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0', [String(trailer)]: REAL }))
     if (headers[':path'] === '/pkg.Service/Ignore') return
     if (headers[':path'] === '/pkg.Service/Flood') {
       const more = (): void => {
@@ -175,6 +179,30 @@ describe('a program that speaks HTTP/2 only', () => {
       expect(answer.status === 0 || answer.status >= 400).toBe(true)
       expect(asked).toEqual([])
     })
+
+  for (const [what, more] of Object.entries({
+    'compressed messages': { 'grpc-encoding': 'gzip' },
+    'a compressed body': { 'content-encoding': 'br' },
+    'a part': { ':status': 206, 'content-range': 'bytes 0-5/9' },
+    'the secret as the name of a field': { [REAL.toLowerCase()]: '1' },
+  }))
+    test(`an answer with ${what} is refused, and one with identity passes`, async () => {
+      await start()
+      const session = await dial()
+      const ask = (extra: object) =>
+        call(session, { ':path': '/pkg.Service/Get', 'x-answer': JSON.stringify(extra) })
+      const refused = await ask(more)
+      expect([refused.status, refused.headers['x-pen-error'], refused.body]).toEqual([502, 'bad-answer', ''])
+      expect(Object.keys(refused.headers)).not.toContain(REAL.toLowerCase())
+      expect((await ask({ 'grpc-encoding': 'identity' })).status).toBe(200)
+    })
+
+  test('the secret as the name of a trailer never comes', async () => {
+    await start()
+    const session = await dial()
+    const answer = await call(session, { ':path': '/pkg.Service/Get', 'x-trailer': REAL.toLowerCase() })
+    expect(answer.trailers).toEqual({})
+  })
 
   test('streams both ways while the request is open', async () => {
     const asked = await start()

@@ -11,16 +11,21 @@ import type {
   ServerHttp2Stream,
 } from 'node:http2'
 import { Transform } from 'node:stream'
+import type { Waiter } from '../holds.ts'
 import { badRequest, type Refusal } from '../refusal.ts'
 import { auditTarget, type Route } from '../route.ts'
 import { type AnswerScan, PATIENCE_MS } from '../secrets/answer-scan.ts'
+import { notSigned } from '../secrets/aws-request.ts'
+import { notExchanged } from '../secrets/token-exchange.ts'
 import type { Session } from '../session.ts'
 import { asDuplex } from '../stream/as-duplex.ts'
 import { denialPage } from './denial-page.ts'
 import { endToEnd, type Field, valuesOf } from './field.ts'
 import type { RequestHead } from './head.ts'
+import { holdRequest } from './hold-request.ts'
 import { judgeRequest } from './judge.ts'
 import { judgeOutgoing } from './outgoing.ts'
+import { whyUnscannable } from './unscannable.ts'
 
 const MOST_STREAMS = 256
 
@@ -36,8 +41,9 @@ export async function serveHttp2(session: Session, route: Route): Promise<void> 
     createConnection: () => asDuplex(upstream),
     settings: { enablePush: false },
   })
-  server.on('stream', (stream: ServerHttp2Stream, headers) =>
-    serveStream(session, route, outward, stream, headers),
+  server.on(
+    'stream',
+    (stream: ServerHttp2Stream, headers) => void serveStream(session, route, outward, stream, headers),
   )
   server.on('sessionError', () => session.end('client'))
   outward.on('error', () => session.end('upstream'))
@@ -56,16 +62,19 @@ export async function serveHttp2(session: Session, route: Route): Promise<void> 
   server.close()
 }
 
-function serveStream(
+async function serveStream(
   session: Session,
   route: Route,
   outward: ClientHttp2Session,
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-): void {
+): Promise<void> {
   stream.on('error', () => undefined)
-  const judged = judgeStream(session, route, headers)
-  if (judged === undefined) session.end('error')
+  const judged = await judgeStream(session, route, stream, headers)
+  if (stream.destroyed) {
+    // Gone before the answer. What was recorded as allowed is not sent.
+    if (judged !== undefined && 'done' in judged) judged.done()
+  } else if (judged === undefined) session.end('error')
   else if ('reason' in judged) refuse(session, route, stream, judged)
   else {
     const { forwarding, done, host } = judged
@@ -83,15 +92,62 @@ function serveStream(
 }
 
 /** Undefined when the audit could not be written. */
-function judgeStream(session: Session, route: Route, headers: IncomingHttpHeaders) {
+async function judgeStream(
+  session: Session,
+  route: Route,
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+) {
   const request = headOf(headers)
   if ('reason' in request) return request
   const judgement = judgeRequest(request, { kind: 'fixed', endpoint: route.endpoint, isSecure: true })
   if (judgement.kind === 'refused') return judgement.refusal
   if (judgement.kind === 'connect') return badRequest('a CONNECT')
-  const outgoing = judgeOutgoing(session, route, { ...judgement, request, isSecure: true })
+  const line = { method: request.method, path: judgement.path }
+  const outgoing =
+    (await holdRequest(session.shared, new StreamWaiter(stream), route, line)) ??
+    judgeOutgoing(session, route, { ...judgement, request, isSecure: true })
   if (outgoing.kind === 'unrecorded') return undefined
+  if (
+    outgoing.kind === 'forward' &&
+    (outgoing.forwarding.sign ?? outgoing.forwarding.exchange) !== undefined
+  ) {
+    outgoing.done()
+    return outgoing.forwarding.sign === undefined
+      ? notExchanged('it uses HTTP/2')
+      : notSigned('a request over HTTP/2', 'use HTTP/1.1')
+  }
   return outgoing.kind === 'refused' ? outgoing.refusal : { ...outgoing, host: judgement.host }
+}
+
+/** A stream that waits for the user's answer. */
+class StreamWaiter implements Waiter {
+  readonly ended = false
+  readonly #stream: ServerHttp2Stream
+  #wake: () => void = () => undefined
+
+  constructor(stream: ServerHttp2Stream) {
+    this.#stream = stream
+    stream.on('close', () => this.#wake())
+  }
+
+  get closed(): boolean {
+    return this.#stream.destroyed || this.#stream.closed
+  }
+
+  more(ms: number): Promise<boolean> {
+    return new Promise(resolve => {
+      const timer = setTimeout(() => this.#wake(), ms)
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve(false)
+      }
+    })
+  }
+
+  stopWaiting(): void {
+    this.#wake()
+  }
 }
 
 /** Passes both bodies on, each as fast as its reader. */
@@ -111,14 +167,14 @@ function relay(
   let trailers: OutgoingHttpHeaders = {}
   sent.on('error', () => stream.close())
   sent.on('trailers', found => {
-    trailers = clean(found)
+    if (fieldsOf(found).some(({ name }) => scan?.isInName(name))) stream.close(2)
+    else trailers = clean(found)
   })
   sent.on('response', found => {
     const { ':status': status = 502, ...fields } = found
-    const coding = found['content-encoding'] ?? 'identity'
     onAnswer(status)
     if (stream.destroyed) return
-    if (scan !== undefined && coding !== 'identity') {
+    if (scan && whyUnscannable(scan, { status, fields: fieldsOf(fields), hasBody: true }) !== undefined) {
       stream.respond({ ':status': 502, 'x-pen-error': 'bad-answer' }, { endStream: true })
       sent.close()
       return
@@ -158,14 +214,9 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** The head as HTTP/1.1 would have it. All of it is hostile. */
 function headOf(headers: IncomingHttpHeaders): RequestHead | Refusal {
-  const fields: Field[] = []
-  for (const [name, value] of Object.entries(headers)) {
-    if (name.startsWith(':') || value === undefined) continue
-    for (const one of Array.isArray(value) ? value : [value]) {
-      if (!NAME.test(name) || !VALUE.test(one)) return badRequest('a malformed header field')
-      fields.push({ name, key: name, value: one })
-    }
-  }
+  const fields = fieldsOf(headers)
+  if (fields.some(({ name, value }) => !NAME.test(name) || !VALUE.test(value)))
+    return badRequest('a malformed header field')
   const { ':method': method, ':path': target, ':authority': authority, ':scheme': scheme, host } = headers
   if (typeof method !== 'string' || !/^[A-Z][A-Z-]{0,31}$/.test(method))
     return badRequest('a malformed method')
@@ -184,6 +235,11 @@ function headOf(headers: IncomingHttpHeaders): RequestHead | Refusal {
     host: authority,
     framing: { kind: 'none' },
   }
+}
+
+function fieldsOf(headers: IncomingHttpHeaders): Field[] {
+  const all = Object.entries(headers).filter(([name]) => !name.startsWith(':'))
+  return all.flatMap(([name, value = []]) => [value].flat().map(one => ({ name, key: name, value: one })))
 }
 
 /** A name that appears twice has a list of values. */

@@ -9,8 +9,9 @@ import { joinStreams } from '../stream/join-streams.ts'
 import { BodyReader } from './body.ts'
 import { failurePage } from './denial-page.ts'
 import { findHeadEnd } from './field.ts'
-import { type ForwardOutcome, forwardRequest } from './forward.ts'
+import { type Forwarding, type ForwardOutcome, forwardRequest } from './forward.ts'
 import { type RequestHead, readRequestHead } from './head.ts'
+import { holdRequest } from './hold-request.ts'
 import { type HttpMode, judgeRequest } from './judge.ts'
 import { judgeOutgoing } from './outgoing.ts'
 
@@ -41,7 +42,10 @@ export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpo
       return session.client.closed ? undefined : judgement.endpoint
     }
     const isSecure = mode.kind === 'fixed' && mode.isSecure
-    const outgoing = judgeOutgoing(session, route, { ...judgement, request, isSecure })
+    const line = { method: request.method, path: judgement.path }
+    const outgoing =
+      (await holdRequest(session.shared, session.client, route, line)) ??
+      judgeOutgoing(session, route, { ...judgement, request, isSecure })
     if (outgoing.kind === 'refused') {
       await refuse(session, outgoing.refusal, judgement.endpoint, protocol)
       return undefined
@@ -50,17 +54,36 @@ export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpo
       session.end('error')
       return undefined
     }
-    if (!(await isDialled(session, route, protocol, isSecure))) return undefined
-    const outcome = await forwardRequest(
-      session.client,
-      route,
-      { ...judgement, ...outgoing.forwarding, body, firstPiece },
-      session.shared.limits,
-    )
+    const ready = await readyToSend(session, { ...judgement, ...outgoing.forwarding, body, firstPiece })
+    if (ready === undefined) {
+      session.end('client')
+      return undefined
+    }
+    if ('reason' in ready) {
+      await refuse(session, ready, judgement.endpoint, protocol)
+      return undefined
+    }
+    if (!(await isDialled(session, route, protocol, isSecure))) {
+      ready.release?.()
+      return undefined
+    }
+    const outcome = await forwardRequest(session.client, route, ready.forwarding, session.shared.limits)
+    ready.release?.()
     if (!(await settle(session, route, outcome, protocol, outgoing.forwarding.scan))) return undefined
     outgoing.done()
   }
 }
+
+/** Undefined when the client broke off. Most requests need nothing. */
+const readyToSend = async (
+  session: Session,
+  forwarding: Forwarding,
+): ReturnType<typeof import('./sign-outgoing.ts').signOutgoing> =>
+  forwarding.exchange !== undefined
+    ? (await import('./exchange.ts')).exchangeOutgoing(session, forwarding, forwarding.exchange)
+    : forwarding.sign === undefined
+      ? { forwarding }
+      : (await import('./sign-outgoing.ts')).signOutgoing(session, forwarding, forwarding.sign)
 
 /** True when the connection stays open for the next request. */
 async function settle(
@@ -79,6 +102,12 @@ async function settle(
       client.finish('', session.shared.limits.lingerMs)
       return false
     case 'cut':
+      // In TLS 1.3 a server that wants a client certificate says so after the handshake.
+      if (outcome.by === 'upstream' && route.upstream?.socket.isSecure && route.upstream.received === 0) {
+        const failure = route.failTls('incomplete')
+        client.finish(failurePage(failure, protocol === 'http'), session.shared.limits.lingerMs)
+        return false
+      }
       // In the middle of a response, only a reset shows the client that it is incomplete.
       session.end(outcome.by)
       return false

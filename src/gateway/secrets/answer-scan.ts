@@ -3,33 +3,24 @@
  * placeholder have one length, so the framing of the answer stays true. The last bytes always wait, as many as a value
  * could need. A wait that depends on the bytes would show a program inside whether its guess is right.
  */
-export interface Pair {
-  readonly value: string
-  readonly placeholder: string
-}
+import { formsOf, type Pair, type ValueForm } from './value-forms.ts'
 
 /** How long bytes wait for the next ones in an answer that stays open. */
 export const PATIENCE_MS = 30
 
-interface Match {
-  readonly at: number
-  readonly placeholder: string
-}
-
 export class AnswerScan {
-  readonly #pairs: readonly Pair[]
-  /** How many bytes wait: one less than the longest value. */
+  readonly #forms: readonly ValueForm[]
+  readonly #lowerForms: readonly ValueForm[]
+  /** How many bytes wait: one less than the longest text. */
   readonly #hold: number
   /** The last bytes as they came. The first `#passed` of them have passed, and may begin a value that ends later. */
   #bytes: Buffer = EMPTY
   #passed = 0
 
   constructor(pairs: readonly Pair[]) {
-    this.#pairs = pairs.map(({ value, placeholder }) => ({
-      value,
-      placeholder: placeholder.length === value.length ? placeholder : '*'.repeat(value.length),
-    }))
-    this.#hold = Math.max(1, ...pairs.map(({ value }) => value.length)) - 1
+    this.#forms = pairs.flatMap(pair => formsOf(pair).written)
+    this.#lowerForms = pairs.flatMap(pair => formsOf(pair).lower)
+    this.#hold = Math.max(1, ...this.#forms.map(({ length }) => length)) - 1
   }
 
   /** How many bytes wait. */
@@ -39,17 +30,14 @@ export class AnswerScan {
 
   /** For a field of a head. */
   text(text: string): string {
-    const matches = this.#matches((value, from) => text.indexOf(value, from))
-    if (matches.length === 0) return text
-    const out = text.split('')
-    for (const { at, placeholder } of matches) out.splice(at, placeholder.length, ...placeholder)
-    return out.join('')
+    const bytes = Buffer.from(text, 'latin1')
+    return this.#replace(bytes) ? bytes.toString('latin1') : text
   }
 
-  /** Whether the name of a field has a value. HTTP/2 has names in lower case. */
+  /** Whether the name of a field has a value, in any case: names in HTTP/2 are in lower case. */
   isInName(name: string): boolean {
-    const lower = name.toLowerCase()
-    return this.#pairs.some(({ value }) => lower.includes(value.toLowerCase()))
+    const lower = Buffer.from(name.toLowerCase(), 'latin1')
+    return this.#lowerForms.some(form => form.runs(lower).length > 0)
   }
 
   /** The bytes that may pass now. */
@@ -74,8 +62,7 @@ export class AnswerScan {
   #pass(count: number): Buffer {
     if (count === 0) return EMPTY
     const out = Buffer.from(this.#bytes)
-    for (const { at, placeholder } of this.#matches((value, from) => out.indexOf(value, from, 'latin1')))
-      out.write(placeholder, at, 'latin1')
+    this.#replace(out)
     const end = this.#passed + count
     const settled = out.subarray(this.#passed, end)
     const kept = Math.max(0, end - this.#hold)
@@ -84,12 +71,12 @@ export class AnswerScan {
     return settled
   }
 
-  /** In the order in which they are written: of values that overlap, the first and longest is written last. */
-  #matches(find: (value: string, from: number) => number): Match[] {
-    const found: Match[] = []
-    for (const { value, placeholder } of this.#pairs)
-      for (let at = find(value, 0); at !== -1; at = find(value, at + 1)) found.push({ at, placeholder })
-    return found.sort((a, b) => b.at - a.at || a.placeholder.length - b.placeholder.length)
+  /** In place. Of values that overlap, the first and longest is written last. */
+  #replace(bytes: Buffer): boolean {
+    const runs = this.#forms.flatMap(form => form.runs(bytes))
+    runs.sort((a, b) => b.at - a.at || a.replacement.length - b.replacement.length)
+    for (const { at, replacement } of runs) replacement.copy(bytes, at)
+    return runs.length > 0
   }
 }
 

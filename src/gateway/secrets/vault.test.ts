@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { newAuthority } from '../../../test/gateway/authorities.ts'
 import type { Client } from '../../../test/gateway/client.ts'
 import { answer, serveHttp } from '../../../test/gateway/recorder.ts'
-import { policyOf, World, type WorldOptions } from '../../../test/gateway/world.ts'
+import { host, indexOf, policyOf, World, type WorldOptions } from '../../../test/gateway/world.ts'
 import { AnswerScan } from './answer-scan.ts'
 import { Vault } from './vault.ts'
 
@@ -20,7 +20,8 @@ afterEach(() => {
 })
 
 async function start(options: WorldOptions = {}): Promise<void> {
-  const vault = new Vault([{ name: 'API_KEY', value: REAL, placeholder: FAKE }])
+  const bound = indexOf(options.secrets ?? [KEY])
+  const vault = new Vault(bound, [{ name: 'API_KEY', value: REAL, placeholder: FAKE }])
   const allow = ['allowed.test:443', 'allowed.test:80', 'evil.test:80']
   world = await World.start({ allow, authority, outside, vault, secrets: [KEY], ...options })
 }
@@ -92,6 +93,38 @@ describe('a placeholder on its way to its host', () => {
     expect(world.up.requests).toHaveLength(1)
   })
 
+  test('never goes to the hosts of another secret that takes its name, and its own hosts stay', async () => {
+    await start()
+    world.zone['other.test'] = ['198.51.100.20']
+    const other = await world.recorder('198.51.100.20', outside.leafFor(host('other.test')))
+    const to = ['other.test:443', 'allowed.test:443']
+    world.policy = policyOf({
+      allow: to,
+      secrets: [{ ...KEY, to, in: ['header:x-api-key', 'header:x-new'] }],
+    })
+    world.gateway.policyChanged()
+    const stranger = await world.byTls('other.test', 443)
+    await stranger?.send(get(`X-Api-Key: ${FAKE}`).replace('allowed.test', 'other.test')).over()
+    expect(stranger?.text).toContain('x-pen-denied: secret-elsewhere')
+    expect(other.text).toBe('')
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}`)).heard('ok')
+    expect(world.up.text).toContain(REAL)
+    await client.send(get(`X-New: ${FAKE}`)).over()
+    expect(client.text).toContain('x-pen-denied: secret-misplaced')
+  })
+
+  test('is searched for in answers after its removal, on new connections too', async () => {
+    await start()
+    world.up.behave = serveHttp(answer(`earlier you sent ${REAL}`))
+    await (await connect()).send(get(`X-Api-Key: ${FAKE}`)).heard('earlier')
+    world.policy = policyOf({ allow: ['allowed.test:443'] })
+    world.gateway.policyChanged()
+    const client = await connect()
+    await client.send(get('X: y')).heard('earlier')
+    expect(client.text).toEndWith(`earlier you sent ${FAKE}`)
+  })
+
   test('a request that a rule refuses never has the value', async () => {
     await start({ allow: ['GET allowed.test/v1'] })
     const client = await connect()
@@ -145,6 +178,12 @@ describe('a placeholder on any other way', () => {
     await client.send(get(`X-Api-Key: ${FAKE}`, '/v2/x')).over()
     expect(client.text).toContain('x-pen-denied: secret-elsewhere')
     expect(world.up.requests).toEqual(['GET /v1/x HTTP/1.1'])
+    const named = await connect()
+    await named.send(get(`X-Api-Key: ${FAKE}\r\nX-Original-URL: /v2/x`, '/v1/x')).over()
+    expect(named.text).toContain('x-pen-denied: bad-request')
+    expect(world.up.requests).toHaveLength(1)
+    const method = await connect()
+    await method.send(get(`X-Api-Key: ${FAKE}\r\nX-HTTP-Method-Override: PUT`, '/v1/x')).heard('ok')
   })
 
   test('plain HTTP works where the user says so', async () => {
@@ -181,6 +220,93 @@ describe('an answer that repeats the value', () => {
     await client.until(() => client.text.endsWith(`${FAKE}${REAL.slice(0, 9)}`))
     expect(client.text).toEndWith(`${FAKE}${FAKE}${REAL.slice(0, 9)}`)
   })
+
+  test('in base64, as Basic authentication sent it, has the placeholder in base64', async () => {
+    await start()
+    world.up.behave = (socket, _seen, text) => {
+      const [, sent = ''] = /Authorization: Basic (\S+)/.exec(text) ?? []
+      socket.write(answer(`you sent ${sent}.`, `X-Echo: ${sent}\r\n`))
+    }
+    for (const user of ['', 'a', 'ab', 'abc']) {
+      const client = await connect()
+      await client.send(get(`Authorization: Basic ${basic(`${user}:${FAKE}`)}`)).heard('you sent')
+      await client.until(() => client.text.endsWith('.'))
+      expect(client.text).toContain(`X-Echo: ${basic(`${user}:${FAKE}`)}\r\n`)
+      expect(client.text).toEndWith(`you sent ${basic(`${user}:${FAKE}`)}.`)
+    }
+  })
+
+  test('in base64 beside any other text has at most a few bits of its ends', async () => {
+    await start()
+    const texts = ['', 'a', 'ab'].map(before => basic(`${before}${REAL.slice(13)}|x`))
+    world.up.behave = serveHttp(answer(`${texts.join(' ')} -`))
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}`)).heard(' -')
+    const found = client.text
+      .split('\r\n\r\n')[1]
+      ?.split(' ')
+      .map(text => Buffer.from(text, 'base64').toString())
+    for (const text of found ?? []) expect(text).not.toContain('EALREALREALREAL000')
+  })
+
+  test('percent-encoded, as a query sent it, has the placeholder in the same encoding', async () => {
+    const value = 'key+with/reserved==REALREAL'
+    const placeholder = 'abc+defg/hijklmno==QRSTUVWX'
+    const secrets = [{ ...KEY, in: ['query:key'] }]
+    const vault = new Vault(indexOf(secrets), [{ name: 'API_KEY', value, placeholder }])
+    await start({ vault, secrets })
+    world.up.behave = (socket, _seen, text) => void socket.write(answer(`${text.split(' ')[1]}!`))
+    const client = await connect()
+    await client.send(get('X: y', `/v1?key=${encodeURIComponent(placeholder)}`)).heard('!')
+    expect(world.up.requests).toEqual([`GET /v1?key=${encodeURIComponent(value)} HTTP/1.1`])
+    expect(client.text).toEndWith(`/v1?key=${encodeURIComponent(placeholder)}!`)
+  })
+
+  test('cut off after two thirds has the placeholder, and a shorter part passes', async () => {
+    const [value, placeholder] = ['REALrealREALrealREALreal0000000001', 'FAKEfakeFAKEfakeFAKEfake9999999999']
+    // Without `sk-ant-api03-`, which every key has.
+    const start13 = REAL.slice(0, 13)
+    const whole = { value: start13 + value, placeholder: start13 + placeholder }
+    await start({ vault: new Vault(indexOf([KEY]), [{ name: 'API_KEY', ...whole }]) })
+    // 23 of 34 characters are two thirds.
+    const cut = (text: string): string => `${text.slice(0, 23)}. .${text.slice(-23)}. .${text.slice(5, 29)}`
+    const short = ` ${start13}${value.slice(0, 22)} -`
+    world.up.behave = serveHttp(answer(cut(value) + short))
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${whole.placeholder}`)).heard(' -')
+    expect(client.text).toEndWith(cut(placeholder) + short)
+  })
+
+  test('no part of a short value is replaced: a program could guess the rest by that', async () => {
+    await start()
+    const guess = `${REAL.slice(0, -1)}X `.repeat(2)
+    world.up.behave = serveHttp(answer(`${guess}-`))
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}`)).heard(' -')
+    expect(client.text).toEndWith(`${guess}-`)
+  })
+
+  test('as the name of a field is refused', async () => {
+    await start()
+    const names = [REAL, REAL.toLowerCase(), `X-${REAL.slice(10)}-Y`]
+    for (const name of names) {
+      world.up.behave = serveHttp(answer('xxxx', `${name}: 1\r\n`))
+      const client = await connect()
+      await client.send(get(`X-Api-Key: ${FAKE}`)).over()
+      expect(client.text).toContain('HTTP/1.1 502')
+      expect(client.text.toLowerCase()).not.toContain('realreal')
+    }
+  })
+
+  for (const field of ['Grpc-Encoding: gzip', 'Connect-Content-Encoding: br', 'Content-Range: bytes 0-3/9'])
+    test(`with ${field} is refused, because it cannot be searched`, async () => {
+      await start()
+      world.up.behave = serveHttp(answer('xxxx', `${field}\r\n`))
+      const client = await connect()
+      await client.send(get(`X-Api-Key: ${FAKE}`)).over()
+      expect(client.text).toContain('HTTP/1.1 502')
+      expect(client.text).not.toContain('xxxx')
+    })
 
   test('compressed against the request, it is refused', async () => {
     await start()

@@ -6,12 +6,22 @@
 import type { Dial } from '../../policy/network/decide-connection.ts'
 import type { NetworkIndex } from '../../policy/network/network.ts'
 import type { RequestLine } from '../../policy/network/request-pattern.ts'
-import { isForHost, mayReceive, type Secret } from '../../policy/network/secret.ts'
+import {
+  isForHost,
+  mayAnswerTokens,
+  mayCarryTokens,
+  mayReceive,
+  type Secret,
+} from '../../policy/network/secret.ts'
 import type { Field } from '../http/field.ts'
 import type { Refusal } from '../refusal.ts'
 import { AnswerScan } from './answer-scan.ts'
+import { type AwsKeys, type AwsSigning, awsSigningOf, PRESIGNED } from './aws-request.ts'
+import { TokenExchange } from './token-exchange.ts'
+import type { Tokens } from './tokens.ts'
 
 export interface SecretValue {
+  /** Of the secret. AWS keys have more than one value. */
   readonly name: string
   readonly value: string
   /** Random, and as long as the value. */
@@ -30,44 +40,75 @@ export interface Replaced {
   readonly query: string
   /** The names of the secrets in it. */
   readonly used: readonly string[]
+  /** Set when pen must sign the request. */
+  readonly sign?: AwsSigning | undefined
+  /** Set when tokens may be in its body and in the answer. */
+  readonly exchange?: TokenExchange | undefined
   /** For the answer, if the host may have a secret: also one of an earlier request. */
   readonly scan?: AnswerScan
 }
 
 export class Vault {
-  readonly #values: readonly SecretValue[]
+  /**
+   * The secrets when their values were read. A value never goes anywhere else: an edit may give its name to another
+   * secret. A removed secret may still be in answers of these hosts.
+   */
+  readonly #bound: readonly Secret[]
+  readonly #fixed: readonly SecretValue[]
+  readonly #aws: readonly AwsKeys[]
+  readonly #tokens: Tokens | undefined
 
-  constructor(values: readonly SecretValue[]) {
-    this.#values = values
+  constructor(
+    { secrets }: NetworkIndex,
+    values: readonly SecretValue[],
+    aws: readonly AwsKeys[] = [],
+    tokens?: Tokens,
+  ) {
+    this.#bound = secrets.map(({ rule }) => rule)
+    this.#fixed = values
+    this.#aws = aws
+    this.#tokens = tokens
+  }
+
+  get #values(): readonly SecretValue[] {
+    return this.#tokens === undefined ? this.#fixed : [...this.#fixed, ...this.#tokens.all()]
   }
 
   /** The last step before a request is written. `index` has the secrets that are in force: a removed one is not replaced. */
   replace(index: NetworkIndex, { dial, isSecure, line, fields }: Outgoing): Replaced | Refusal {
     const used = new Set<string>()
+    const values = this.#values
     const mayHave = (name: string): Secret | Refusal => {
-      const secret = index.secrets.find(({ rule }) => rule.name === name)?.rule
+      const secret = this.#inForce(index, name)
       if (secret === undefined) return removed(name)
-      return mayReceive(secret, { dial, isSecure }, line) ? secret : elsewhere(name)
+      const isReceiver = secret.every(one => mayReceive(one, { dial, isSecure }, line))
+      return isReceiver ? inBoth(...secret) : elsewhere(name)
     }
+    const sign = awsSigningOf(this.#aws, { host: hostOf(dial), query: line.query, fields })
+    if (sign !== undefined) {
+      const secret = 'reason' in sign ? sign : mayHave(sign.name)
+      if ('reason' in secret) return secret
+      used.add(secret.name)
+    }
+    const given = sign === undefined || 'reason' in sign ? fields : sign.fields
     let { query } = line
-    for (const { name, placeholder, value: real } of this.#values) {
+    for (const { name, placeholder, value: real } of values) {
       if (!decodeAll(line.exact + query).includes(placeholder)) continue
       const secret = mayHave(name)
       if ('reason' in secret) return secret
+      if (secret.sign !== undefined) return PRESIGNED
       query = replaceInQuery(query, secret.parameters, placeholder, real)
       if (decodeAll(line.exact + query).includes(placeholder))
         return misplaced(name, 'the address of a request')
       used.add(name)
     }
     const out: Field[] = []
-    for (const field of fields) {
+    for (const field of given) {
       const decoded = basicOf(field)
-      const basic = this.#values.some(({ placeholder }) => decoded?.includes(placeholder))
-        ? decoded
-        : undefined
+      const basic = values.some(({ placeholder }) => decoded?.includes(placeholder)) ? decoded : undefined
       const written = basic ?? field.value
       let value = written
-      for (const { name, placeholder, value: real } of this.#values) {
+      for (const { name, placeholder, value: real } of values) {
         if (!value.includes(placeholder)) continue
         const secret = mayHave(name)
         if ('reason' in secret) return secret
@@ -78,13 +119,55 @@ export class Vault {
       if (value === written) out.push(field)
       else out.push({ ...field, value: basic === undefined ? value : `Basic ${encode(value)}` })
     }
-    const known = this.#values.filter(({ name }) =>
-      index.secrets.some(({ rule }) => rule.name === name && isForHost(rule, dial)),
+    const names = this.#namesAt(dial)
+    const known = values.filter(({ name }) => names.has(name))
+    const exchange = this.#exchange(index, { dial, isSecure, fields, line })
+    if (exchange !== undefined) used.add(exchange.name)
+    const sent = { query, used: [...used], sign: sign as AwsSigning | undefined, exchange }
+    if (exchange === undefined && known.length === 0) return { ...sent, fields: out }
+    return { ...sent, fields: scannable(out), scan: new AnswerScan(known) }
+  }
+
+  /** Whether the answers of this host are searched: it may have a secret, or could have had one before. */
+  searches(dial: Dial): boolean {
+    return this.#namesAt(dial).size > 0
+  }
+
+  #namesAt(dial: Dial): Set<string> {
+    // The key of a signature is never sent, so no answer can have it.
+    const here = this.#bound.filter(secret => secret.sign === undefined && isForHost(secret, dial))
+    return new Set(here.map(({ name }) => name))
+  }
+
+  /** The secret of this name as it was at the start, and as it is now. */
+  #inForce(index: NetworkIndex, name: string): readonly [Secret, Secret] | undefined {
+    const bound = this.#bound.find(secret => secret.name === name)
+    const now = index.secrets.find(({ rule }) => rule.name === name)?.rule
+    return bound === undefined || now === undefined ? undefined : [bound, now]
+  }
+
+  #exchange(index: NetworkIndex, { dial, isSecure, line, fields }: Outgoing): TokenExchange | undefined {
+    if (this.#tokens === undefined) return undefined
+    // A server may take the method from a field.
+    const isPlain = !fields.some(({ key }) => key.includes('method'))
+    const read = isPlain ? line : { ...line, method: 'POST' }
+    const secret = index.secrets.find(({ rule }) => mayAnswerTokens(rule, { dial, isSecure }, read))?.rule
+    if (secret === undefined) return undefined
+    const mayCarry = this.#inForce(index, secret.name)?.every(one =>
+      mayCarryTokens(one, { dial, isSecure }, line),
     )
-    if (known.length === 0) return { fields, query, used: [] }
-    return { fields: scannable(out), query, used: [...used], scan: new AnswerScan(known) }
+    return new TokenExchange(this.#tokens, secret.name, mayCarry === true)
   }
 }
+
+/** With the fields that both have. */
+const inBoth = (bound: Secret, now: Secret): Secret => ({
+  ...bound,
+  headers: bound.headers.filter(key => now.headers.includes(key)),
+  parameters: bound.parameters.filter(key => now.parameters.includes(key)),
+})
+
+const hostOf = (dial: Dial): string => (dial.kind === 'name' ? dial.host : '')
 
 /** An encoded answer cannot be scanned, and parts of an answer could each hold a part of the value. */
 const scannable = (fields: readonly Field[]): Field[] => [

@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, test } from 'bun:test'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:tls'
 import { newAuthority } from '../../../test/gateway/authorities.ts'
 import { type Client, eventually } from '../../../test/gateway/client.ts'
-import { serveHttp } from '../../../test/gateway/recorder.ts'
-import { host, policyOf, World, type WorldOptions } from '../../../test/gateway/world.ts'
+import { type Recorder, serveHttp } from '../../../test/gateway/recorder.ts'
+import { host, policyOf, UP, World, type WorldOptions } from '../../../test/gateway/world.ts'
 
 const authority = newAuthority('inside')
 const outside = newAuthority('outside')
@@ -211,7 +213,31 @@ describe('a host with rules about requests', () => {
     expect(await world.byTls('allowed.test', 443, { ca: outside.certificate })).toBeUndefined()
     await eventually(() => world.kinds().includes('connection-failed untrusted-authority'))
     expect(world.up.text).toBe('')
+    const failed = world.audit.find(({ kind }) => kind === 'connection-failed')
+    expect(failed).toMatchObject({ why: expect.stringContaining('pen opens this host for the rule GET') })
   })
+
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'a server that wants a client certificate in %s is reported, with the rule',
+    async version => {
+      await start()
+      const limits = { minVersion: version, maxVersion: version, requestCert: true, rejectUnauthorized: true }
+      const wants = createServer({
+        ...outside.leafFor(host('allowed.test')),
+        ca: outside.certificate,
+        ...limits,
+      })
+      wants.on('tlsClientError', () => undefined)
+      await new Promise<void>(resolve => wants.listen(0, '127.0.0.1', resolve))
+      const { port } = wants.address() as AddressInfo
+      world.recorders.set(UP, { port, close: () => wants.close() } as unknown as Recorder)
+      const client = await world.byTls('allowed.test', 443)
+      await client?.send(get('/repos/acme/x')).over()
+      expect(client?.text).toContain('x-pen-error: upstream-tls')
+      expect(client?.text).toContain('client certificate')
+      expect(client?.text).toContain('pen opens this host for the rule GET')
+    },
+  )
 
   test('also over plain HTTP', async () => {
     world = await World.start({ allow: ['GET allowed.test:80/a/**'] })

@@ -26,7 +26,7 @@ export async function openTls(session: Session, route: Route, protocols: readonl
     protocol,
   } as const
   if ((await startTls(client, side, limits.headMs)) !== undefined) {
-    route.fail('untrusted-authority', UNTRUSTED)
+    route.fail('untrusted-authority', `${UNTRUSTED}. ${route.whyOpened()}`)
     client.reset()
     return
   }

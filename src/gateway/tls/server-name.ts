@@ -33,7 +33,7 @@ export function checkServerName(
   if (!host.ok) return { refusal: mismatch(expected, undefined), raw: serverName }
   const verdict = decideConnection(index, { name: host.value }, port)
   // Rules about the requests of a name must not be avoided through its address.
-  if (verdict.ok && mustOpen(index, verdict))
+  if (verdict.ok && mustOpen(index, verdict, true))
     return { refusal: mismatch(expected, host.value), raw: serverName }
   return verdict.ok
     ? undefined

@@ -92,8 +92,9 @@ export function compareHosts({ network: before }: Policy, { network: after }: Po
   const near = overlapping(before.allow.map(({ rule }) => rule))
   const keyOf = (rule: AllowRule) => `network.${listOf(rule)}` as const
   return [
-    ...compareEntries(keyOf, byText(before.allow, printRule), byText(after.allow, printRule), {
-      added: rule => !near(rule).some(known => covers(known, rule)),
+    ...compareEntries(keyOf, byText(before.allow, showAllow), byText(after.allow, showAllow), {
+      // An unopened host leaves the tokens of a sign-in inside.
+      added: rule => rule.open === false || !near(rule).some(known => covers(known, rule)),
       removed: no,
     }),
     ...compareEntries('network.deny', byText(before.deny, printRule), byText(after.deny, printRule), {
@@ -102,6 +103,9 @@ export function compareHosts({ network: before }: Policy, { network: after }: Po
     }),
   ]
 }
+
+const showAllow = (rule: AllowRule): string =>
+  rule.open === false ? `${printRule(rule)} (never opened)` : printRule(rule)
 
 export function compareMounts(before: Policy, after: Policy): Difference[] {
   // Removing a mount uncovers the files beneath it.

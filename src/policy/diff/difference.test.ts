@@ -28,6 +28,12 @@ describe('a difference widens', () => {
       net('*.a.test'),
       ['!+network.http *.a.test:443', '-network.http b.a.test:443'],
     ],
+    [
+      'a host that is no longer opened',
+      net('a.test:443'),
+      { network: { http: ['a.test:443', { host: 'a.test:443', open: false }] } },
+      ['!+network.http a.test:443 (never opened)'],
+    ],
     ['a denial that is gone', { network: { deny: ['a.test'] } }, {}, ['!-network.deny a.test']],
     ['a path to read', {}, { files: { read: ['/data'] } }, ['!+files.read /data']],
     [

@@ -11,7 +11,7 @@ export function decideRequest(connection: Allowed, request: RequestLine): Reques
   const { requests } = connection
   if (requests === undefined) return connection
   const denied = requests.deny.find(
-    ({ rule }) => rule.request !== undefined && matchesRequest(rule.request, request, 'loose'),
+    ({ rule }) => rule.request !== undefined && matchesRequest(rule.request, request, 'any-reading'),
   )
   if (denied !== undefined) return denyByRule(denied)
   if (requests.whole) return connection
@@ -32,14 +32,17 @@ export const denyOtherProtocol = ({ dial, rule, source }: Allowed): Denied =>
 
 function denyRequest({ dial, rule, source }: Allowed, request: RequestLine): Denied {
   const { method, exact } = request
-  const shown = isPlain(exact) ? exact : '/…'
-  const why = `no rule allows ${method} ${printEndpoint(dial, 'any')}${shown}`
-  return deny('request-not-allowed', why, `pen allow ${ruleWord(ruleFor(dial, request))}`, { rule, source })
+  const own = requestRule(dial, request)
+  const why = `no rule allows ${method} ${printEndpoint(dial, 'any')}${own === undefined ? '/…' : exact}`
+  const wide = { ...dial, request: { methods: [method], path: '/**', query: '' } }
+  return deny('request-not-allowed', why, `pen allow ${ruleWord(own ?? wide)}`, { rule, source })
 }
 
-/** The rule that allows this request. The path comes from a sandbox: an odd one is not put into a command. */
-function ruleFor(dial: Allowed['dial'], { method, exact }: RequestLine): AllowRule {
-  return { ...dial, request: { methods: [method], path: isPlain(exact) ? exact : '/**', query: '' } }
-}
+/** The rule that allows this request alone. The path comes from a sandbox: an odd one is not put into a command. */
+export const requestRule = (
+  dial: Allowed['dial'],
+  { method, exact }: Pick<RequestLine, 'method' | 'exact'>,
+): AllowRule | undefined =>
+  isPlain(exact) ? { ...dial, request: { methods: [method], path: exact, query: '' } } : undefined
 
 const isPlain = (path: string): boolean => path.length <= 256 && /^\/[A-Za-z0-9._~/@:+=,-]*$/.test(path)

@@ -77,6 +77,22 @@ const ALL = {
       { rule: 'release-assets.githubusercontent.com:443', reason: 'files of a release' },
     ],
   },
+  'github:write': {
+    version: 1,
+    reason: 'what github:read allows, push over HTTPS, and every request of the API',
+    hosts: [
+      { rule: 'GET,HEAD github.com:443/**', reason: 'release pages, and the begin of a fetch or push' },
+      { rule: 'POST github.com:443/*/*/git-upload-pack', reason: 'clone and fetch over HTTPS' },
+      { rule: 'POST github.com:443/*/*/git-receive-pack', reason: 'push over HTTPS' },
+      { rule: 'POST github.com:443/*/*/info/lfs/**', reason: 'large files, and locks on them' },
+      { rule: 'api.github.com:443', reason: 'the API, used by gh' },
+      { rule: 'uploads.github.com:443', reason: 'files for a release' },
+      { rule: 'codeload.github.com:443', reason: 'source archives' },
+      { rule: 'raw.githubusercontent.com:443', reason: 'single files' },
+      { rule: 'objects.githubusercontent.com:443', reason: 'files of large-file storage' },
+      { rule: 'release-assets.githubusercontent.com:443', reason: 'files of a release' },
+    ],
+  },
   gitlab: {
     version: 1,
     reason: 'clone, fetch, push and the API of gitlab.com; a push can also publish',

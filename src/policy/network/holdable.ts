@@ -1,23 +1,27 @@
 import type { NetworkPolicy } from '../policy.ts'
 import { classifyAddress } from './address-class.ts'
 import { isBackgroundHost } from './background-hosts.ts'
-import { type Destination, exactRule } from './decide-connection.ts'
+import type { Destination } from './decide-connection.ts'
 import type { DenialReason, Denied } from './denial.ts'
 import { HOST_SERVICE, isLocalName } from './host.ts'
-import { covers, listOf } from './net-rule.ts'
-import type { Port } from './port.ts'
+import { type AllowRule, covers, listOf } from './net-rule.ts'
 
 /** Denials for lack of a rule. Every other reason is an explicit decision. */
 const UNDECIDED: ReadonlySet<DenialReason> = new Set([
   'not-allowed',
   'port-not-allowed',
   'literal-not-allowed',
+  'request-not-allowed',
 ])
 
-/** Whether a connection waits for a person: the policy asks for it, and the person's answer can have an effect. */
-export function waitsForAnswer(network: NetworkPolicy, denied: Denied, to: Destination, port: Port): boolean {
+/** Whether a connection or request waits for a person: the policy asks for it, and the person's answer can have an effect. */
+export function waitsForAnswer(
+  network: NetworkPolicy,
+  denied: Denied,
+  to: Destination,
+  rule: AllowRule,
+): boolean {
   if (network.ask !== 'hold' || !mayBeOffered(denied, to)) return false
-  const rule = exactRule(to, port)
   return network.ceilings.every(
     ({ list, rules }) => list !== listOf(rule) || rules.some(other => covers(other, rule)),
   )

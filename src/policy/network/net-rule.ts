@@ -15,6 +15,8 @@ export type NetTarget =
 type NetRule<P extends Port | 'any' = Port> = NetTarget & {
   readonly port: P
   readonly request?: RequestPattern
+  /** TLS to it passes through, or the policy is refused: see `unopened.ts`. */
+  readonly open?: false
 }
 
 /** A grant has one port. */

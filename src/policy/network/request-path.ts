@@ -7,8 +7,8 @@ import { type Parsed, refuse } from '../source.ts'
 export interface RequestPath {
   /** Compared with allow rules, and sent. */
   readonly exact: string
-  /** Compared with deny rules: decoded, without case and `;parameters`. */
-  readonly loose: string
+  /** Every path that a server may read from it, compared with deny rules. */
+  readonly readings: readonly string[]
   /** With its question mark, or empty. */
   readonly query: string
 }
@@ -23,11 +23,14 @@ export function readRequestPath(target: string): Parsed<RequestPath> {
 }
 
 export function normalizePath(written: string): Parsed<Omit<RequestPath, 'query'>> {
+  // OPTIONS for the server as a whole.
+  if (written === '*') return { ok: true, value: { exact: '*', readings: ['/'] } }
   if (/[^\x21-\x7e]/.test(written)) return refuse('the path has a character that must be encoded')
   if (/%(?![0-9A-Fa-f]{2})/.test(written)) return refuse('the path has a malformed percent sign')
   // `%00` ends the path for some servers, and other control characters are dropped by some.
   if (/%(?:[01][0-9A-F]|7F)/i.test(written)) return refuse('the path has an encoded control character')
   if (/\\|%5C/i.test(written)) return refuse('the path has a backslash')
+  if (OVERLONG.test(written)) return refuse('the path has bytes that are no UTF-8')
   const exact = written
     .replaceAll(/%[0-9A-Fa-f]{2}/g, code => {
       const character = String.fromCharCode(Number.parseInt(code.slice(1), 16))
@@ -35,23 +38,47 @@ export function normalizePath(written: string): Parsed<Omit<RequestPath, 'query'
     })
     .replaceAll(/\/{2,}/g, '/')
   // Some servers decode twice.
-  if (/%25(?:2[EF]|5C)/i.test(exact)) return refuse('the path is encoded twice')
-  const loose = decoded(exact)
-    .replaceAll(/;[^/]*/g, '')
-    .replaceAll(/\/{2,}/g, '/')
-    .toLowerCase()
-  if (loose.split('/').some(segment => segment === '.' || segment === '..'))
-    return refuse('the path has a dot segment')
-  return { ok: true, value: { exact, loose } }
+  if (/%25[0-9A-F]{2}/i.test(exact)) return refuse('the path is encoded twice')
+  // A server that decodes early may see the end of the path in each of these characters.
+  const readings = decodings(exact)
+    .flatMap(text => (/[?#]/.test(text) ? [text, cutAt(/[?#]/, text)] : [text]))
+    .flatMap(text => (text.includes(';') ? [withoutParameters(text), cutAt(/;/, text)] : [text]))
+  if (readings.some(hasDotSegment)) return refuse('the path has a dot segment')
+  return { ok: true, value: { exact, readings: [...new Set(readings.map(fold))] } }
 }
 
-/** Bytes that are no UTF-8 stay as they are. */
-const decoded = (path: string): string => {
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return path.replaceAll(/%([0-7][0-9A-F])/g, (_, code: string) =>
-      String.fromCharCode(Number.parseInt(code, 16)),
-    )
-  }
-}
+/** A pattern of a deny rule, as its readings are compared. Its path is in the exact form. */
+export const patternReadings = (pattern: string): readonly string[] =>
+  decodings(pattern).map(withoutParameters).map(fold)
+
+/** Encodings that are longer than needed. Lenient servers read a slash or a dot from them. */
+const OVERLONG = /%(?:C[01]|E0%[89]|F0%8)/i
+/** In place of an encoded slash that stays a part of its segment. No path has it: control characters are refused. */
+const KEPT_SLASH = '%0A'
+
+/** A server may decode an encoded slash before or after it splits the path. Some fold other forms of a letter. */
+const decodings = (exact: string): string[] =>
+  exact.includes('%')
+    ? [exact, exact.replaceAll('%2F', KEPT_SLASH)].map(text => decoded(text).normalize('NFKC'))
+    : [exact]
+
+const decoded = (path: string): string =>
+  Buffer.from(
+    path.replaceAll(/%([0-9A-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16))),
+    'latin1',
+  ).toString('utf8')
+
+const withoutParameters = (text: string): string => text.replaceAll(/;[^/]*/g, '')
+
+const cutAt = (end: RegExp, text: string): string => text.slice(0, text.search(end))
+
+const hasDotSegment = (text: string): boolean =>
+  text.split('/').some(segment => segment.trimEnd() === '.' || segment.trimEnd() === '..')
+
+/** Without case, without dots and spaces at the end of a segment, without empty segments. */
+const fold = (text: string): string =>
+  text
+    .toLowerCase()
+    .replaceAll(/[. ]+(?=\/|$)/g, '')
+    .replaceAll(/\/{2,}/g, '/')
+    .replace(/(.)\/$/s, '$1')

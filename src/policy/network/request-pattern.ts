@@ -1,6 +1,6 @@
 /** The part of a rule about methods and paths, as in `GET,HEAD api.example.com/repos/acme/**`. */
 import { type Parsed, refuse } from '../source.ts'
-import { normalizePath, type RequestPath } from './request-path.ts'
+import { normalizePath, patternReadings, type RequestPath } from './request-path.ts'
 
 export interface RequestPattern {
   /** Sorted. Empty: every method. */
@@ -50,23 +50,19 @@ export function parsePattern(methods: string, target: string): Parsed<RequestPat
 export const printPattern = ({ methods, path, query }: RequestPattern, host: string): string =>
   `${methods.length === 0 ? '' : `${methods.join(',')} `}${host}${path}${query}`
 
-/** Denials compare loosely, so that no spelling of a denied path gets through. */
+/** Allow rules compare the exact path. Deny rules compare every reading, so that no spelling gets through. */
 export function matchesRequest(
   { methods, path, query }: RequestPattern,
   request: RequestLine,
-  how: 'exact' | 'loose',
+  how: 'exact' | 'any-reading',
 ): boolean {
   if (methods.length > 0 && !methods.includes(request.method)) return false
   if (query !== '' && query !== request.query) return false
   if (path === '') return true
-  return how === 'exact'
-    ? matchesPath(path, request.exact, matchesSegment)
-    : matchesPath(looseOf(path), request.loose, matchesSegment)
-}
-
-function looseOf(path: string): string {
-  const normal = normalizePath(path)
-  return normal.ok ? normal.value.loose : path
+  if (how === 'exact') return matchesPath(path, request.exact, matchesSegment)
+  return patternReadings(path).some(pattern =>
+    request.readings.some(reading => matchesPath(pattern, reading, matchesSegment)),
+  )
 }
 
 /** Whether every request that matches `inner` matches `outer`. */

@@ -11,6 +11,8 @@ export type SecretSource =
   | { readonly kind: 'command'; readonly argv: readonly string[] }
   /** Attributes of an entry in the desktop's keyring, for `secret-tool`. */
   | { readonly kind: 'keyring'; readonly attributes: ReadonlyMap<string, string> }
+  /** Sign-in servers of OAuth: the gateway keeps the tokens of their answers. */
+  | { readonly kind: 'oauth'; readonly servers: readonly AllowRule[] }
 
 /** Where a secret may go: an endpoint, and with a path only requests that match. */
 export interface SecretHost {
@@ -28,7 +30,16 @@ export interface Secret {
   readonly headers: readonly string[]
   /** Names of parameters in the query. */
   readonly parameters: readonly string[]
+  /** Keys that sign requests: see decision 83. They are in no field. */
+  readonly sign?: 'aws'
 }
+
+/** The parts of AWS keys, as AWS spells the variables after their prefix. The last one is for temporary keys. */
+export const AWS_PARTS = ['ACCESS_KEY_ID', 'SECRET_ACCESS_KEY', 'SESSION_TOKEN'] as const
+
+/** The variables inside that hold placeholders, or those of the host for the name in `env`. */
+export const variablesOf = ({ sign }: Pick<Secret, 'sign'>, name: string): readonly string[] =>
+  sign === undefined ? [name] : AWS_PARTS.map(part => `${name}_${part}`)
 
 /** A connection of which the gateway sees the requests. */
 interface Connection {
@@ -48,18 +59,57 @@ export const mayReceive = (
       (rule.request === undefined || matchesRequest(rule.request, request, 'exact')),
   )
 
+/**
+ * Whether the answer to this request may hold tokens. Servers read paths in many ways, so every path counts that speaks
+ * of tokens.
+ */
+export const mayAnswerTokens = (
+  { from }: Secret,
+  { dial, isSecure }: Connection,
+  { method, readings, query }: RequestLine,
+): boolean =>
+  from.kind === 'oauth' &&
+  isSecure &&
+  method !== 'GET' &&
+  method !== 'HEAD' &&
+  from.servers.some(rule => coversEndpoint(rule, dial)) &&
+  /oauth|token|key/i.test(readings.join(' ') + query)
+
+/** Whether its body may have tokens. Elsewhere on the same server a program could store them for others to read. */
+export const mayCarryTokens = (
+  { from }: Secret,
+  { dial, isSecure }: Connection,
+  request: RequestLine,
+): boolean =>
+  from.kind === 'oauth' &&
+  isSecure &&
+  request.method === 'POST' &&
+  from.servers.some(
+    rule =>
+      coversEndpoint(rule, dial) &&
+      rule.request !== undefined &&
+      matchesRequest(rule.request, request, 'exact'),
+  )
+
 /** Whether the policy opens any host, so that the sandbox must trust pen's authority. */
-export const opensHosts = ({ allow, deny, secrets }: NetworkPolicy): boolean =>
-  secrets.length > 0 || [...allow, ...deny].some(({ rule }) => rule.request !== undefined)
+export const opensHosts = ({ allow, deny, secrets }: NetworkPolicy, forSignIns: boolean): boolean =>
+  secrets.some(({ rule }) => forSignIns || rule.from.kind !== 'oauth') ||
+  [...allow, ...deny].some(({ rule }) => rule.request !== undefined)
 
 /** Whether this host may receive the secret in any request. */
 export const isForHost = ({ to }: Pick<Secret, 'to'>, dial: Allowed['dial']): boolean =>
   to.some(({ rule }) => coversEndpoint(rule, dial))
 
-/** Whether TLS to this host must be opened: a rule about its requests, or a secret for it. */
-export const mustOpen = (index: NetworkIndex, { requests, dial }: Allowed): boolean =>
+/**
+ * Whether TLS to this host must be opened: a rule about its requests, or a secret for it. A sandbox that does not trust
+ * pen signs in as without pen.
+ */
+export const mustOpen = (index: NetworkIndex, { requests, dial }: Allowed, isTrusted: boolean): boolean =>
   requests !== undefined ||
-  index.secrets.some(({ rule }) => rule.to.some(to => !to.plain && coversEndpoint(to.rule, dial)))
+  index.secrets.some(
+    ({ rule: { from, to } }) =>
+      (isTrusted || from.kind !== 'oauth') && to.some(to => !to.plain && coversEndpoint(to.rule, dial)),
+  )
 
 function coversEndpoint({ request: _, ...rule }: AllowRule, dial: Allowed['dial']): boolean {
   return covers(rule, dial)
@@ -71,8 +121,12 @@ export const printSecretHost = ({ rule, plain }: SecretHost): string =>
 export const printSecret = (secret: Secret): string =>
   `${secret.name} from ${printSource(secret.from)}, to ${secret.to.map(printSecretHost).join(', ')}, in ${printPlaces(secret)}`
 
-export const printPlaces = ({ headers, parameters }: Secret): string =>
-  [...headers, ...parameters.map(name => `?${name}=`)].join(', ')
+export const printPlaces = ({ headers, parameters, sign }: Secret): string =>
+  [
+    ...(sign === undefined ? [] : ['signatures of AWS']),
+    ...headers,
+    ...parameters.map(name => `?${name}=`),
+  ].join(', ')
 
 export function printSource(from: SecretSource): string {
   switch (from.kind) {
@@ -84,5 +138,7 @@ export function printSource(from: SecretSource): string {
       return `the command ${from.argv[0]}`
     case 'keyring':
       return 'the keyring'
+    case 'oauth':
+      return `a sign-in at ${from.servers.map(rule => printRule(rule)).join(' or ')}`
   }
 }

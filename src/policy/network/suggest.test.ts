@@ -29,6 +29,28 @@ const suggested = (
 }
 
 describe('a suggestion', () => {
+  test('P11 names the requests of a host that has rules about requests, and no wildcard for them', () => {
+    const ask = (method: string, path: string): DialAttempt => ({
+      ...wanted('api.known.test:443'),
+      request: { method, path },
+    })
+    const asked = [
+      ask('GET', '/a'),
+      ask('POST', '/a'),
+      ask('POST', '/b'),
+      ask('POST', '/c'),
+      ask('PUT', "/'odd"),
+    ]
+    const found = (allow: string[], deny: string[] = []) => {
+      const { add, wildcards, denied } = suggest(policyOf({ allow, deny }), asked, () => false)
+      return [add.map(({ rule }) => printRule(rule)), wildcards.length, denied.map(({ target }) => target)]
+    }
+    const posts = ['a', 'b', 'c'].map(path => `POST api.known.test:443/${path}`)
+    expect(found(['GET api.known.test/**'])).toEqual([posts, 0, []])
+    expect(found([])).toEqual([['GET api.known.test:443/a', ...posts], 0, []])
+    expect(found(['api.known.test:443'], ['api.known.test/b'])).toEqual([[], 0, posts.slice(1, 2)])
+  })
+
   test('P11 names exactly what was dialled and is not allowed, in order', () => {
     expect(suggested(['b.test:443', 'known.test:443', 'a.test:80', '203.0.113.7:5432']).add).toEqual([
       '203.0.113.7:5432',

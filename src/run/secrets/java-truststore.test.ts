@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { newAuthority } from '../../../test/gateway/authorities.ts'
 import { skipUnless } from '../../../test/skip.ts'
-import { withCertificate } from './java-truststore.ts'
+import { storeOf, withCertificate } from './java-truststore.ts'
 
 const STORE = '/etc/ssl/certs/java/cacerts'
 const KEYTOOL = ['/usr/bin/keytool', '/usr/local/bin/keytool'].find(existsSync)
@@ -34,6 +34,10 @@ skipUnless(KEYTOOL !== undefined && existsSync(STORE), 'keytool and the systemâ€
       ]).stdout.toString()
     expect(list('-alias', 'pen', '-rfc').replaceAll('\r', '')).toContain(certificate.trim())
     expect(list()).toContain(`contains ${store.readUInt32BE(8) + 1} entries`)
+    const other = newAuthority('other').certificate
+    writeFileSync(file, storeOf(`# roots\n${other}\n${certificate}`))
+    const shown = list('-rfc').replaceAll('\r', '')
+    for (const each of [other, certificate]) expect(shown).toContain(each.trim())
   },
 )
 

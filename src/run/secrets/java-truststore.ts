@@ -8,6 +8,17 @@ const TRUSTED = 2
 const DIGEST_LENGTH = 20
 const PASSWORD = 'changeit'
 
+/** A new store of all certificates in a bundle. An image has one of its own, which pen cannot read before it runs. */
+export function storeOf(bundle: string): Buffer {
+  const pems = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  const entries = pems.map((pem, i) => entryOf(`pen-${i}`, pem))
+  const body = Buffer.concat([u32(MAGIC), u32(VERSION), u32(entries.length), ...entries])
+  return Buffer.concat([body, digestOf(body)])
+}
+
+/** The certificate of a PEM text, in base64. */
+export const derIn = (pem: string): string => pem.replaceAll(/-----[^-]+-----|\s/g, '')
+
 /** Undefined for another format, such as PKCS #12. */
 export function withCertificate(store: Buffer, alias: string, pem: string): Buffer | undefined {
   if (
@@ -17,17 +28,14 @@ export function withCertificate(store: Buffer, alias: string, pem: string): Buff
   )
     return undefined
   const entries = store.subarray(12, -DIGEST_LENGTH)
-  const der = Buffer.from(pem.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64')
-  const added = Buffer.concat([
-    u32(TRUSTED),
-    text(alias),
-    Buffer.alloc(8),
-    text('X.509'),
-    u32(der.length),
-    der,
-  ])
+  const added = entryOf(alias, pem)
   const body = Buffer.concat([store.subarray(0, 8), u32(store.readUInt32BE(8) + 1), entries, added])
   return Buffer.concat([body, digestOf(body)])
+}
+
+function entryOf(alias: string, pem: string): Buffer {
+  const der = Buffer.from(derIn(pem), 'base64')
+  return Buffer.concat([u32(TRUSTED), text(alias), Buffer.alloc(8), text('X.509'), u32(der.length), der])
 }
 
 /** In Java's own words. */

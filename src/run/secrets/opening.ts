@@ -2,17 +2,18 @@
 import { PenError } from '../../base/error.ts'
 import { phase } from '../../base/phases.ts'
 import { makeStateDirectory } from '../../config/project.ts'
-import { Vault } from '../../gateway/secrets/vault.ts'
+import type { AwsKeys } from '../../gateway/secrets/aws-request.ts'
+import { type SecretValue, Vault } from '../../gateway/secrets/vault.ts'
 import { type Authority, openAuthority } from '../../gateway/tls/authority.ts'
 import type { Plan } from '../../plan/plan.ts'
-import { decideFile } from '../../policy/files/decide-file.ts'
-import type { HostPath } from '../../policy/files/path.ts'
 import type { Secret } from '../../policy/network/secret.ts'
-import type { Policy } from '../../policy/policy.ts'
 import type { Prepared } from '../prepare.ts'
 import { gitCredentials } from './git-credentials.ts'
+import type { Random } from './placeholder.ts'
 import { secretValues } from './secret-values.ts'
+import { TokenStore } from './token-store.ts'
 import { withTrust } from './trust.ts'
+import { isReplaceable, refuseVisible } from './visible-source.ts'
 
 export interface Opening {
   readonly authority: Authority
@@ -32,10 +33,13 @@ export async function prepareOpening(
       hint: 'use another backend; or pass a key itself with --expose-key NAME',
     })
   const secrets = policy.network.secrets.map(({ rule }) => rule)
-  refuseVisible(secrets, policy)
+  refuseVisible(secrets, policy, plan)
   makeStateDirectory(project.stateDir)
   const authority = openAuthority(project.stateDir, project.id)
-  const values = await secretValues(secrets, env, text => authority.randomFor(text))
+  const world = { env, isReplaceable: (program: string) => isReplaceable(program, policy) }
+  const randomFor = (text: string): Random => authority.randomFor(text)
+  const [signIns, given] = [secrets.filter(isSignIn), secrets.filter(secret => !isSignIn(secret))]
+  const values = await secretValues(given, world, randomFor)
   const trusting = withTrust(plan, {
     authority,
     stateDir: project.stateDir,
@@ -44,8 +48,8 @@ export async function prepareOpening(
     own: new Set(policy.env.keys()),
   })
   const placeholders = [
-    ...values.map(({ name, placeholder }) => ({ name, value: placeholder, secret: true })),
-    ...(policy.env.has('GIT_CONFIG_COUNT') ? [] : gitCredentials(secrets)),
+    ...values.map(({ variable, placeholder }) => ({ name: variable, value: placeholder, secret: true })),
+    ...(policy.env.has('GIT_CONFIG_COUNT') ? [] : gitCredentials(given)),
   ]
   const changed: Plan = {
     ...trusting,
@@ -55,20 +59,24 @@ export async function prepareOpening(
       ...placeholders,
     ],
   }
+  const tokens = signIns.length === 0 ? undefined : new TokenStore(project.stateDir, signIns, randomFor)
+  const vault = new Vault(policy.network.index, values, awsKeys(given, values), tokens)
   phase('secrets read')
   return {
     prepared: { ...prepared, plan: changed },
-    opening: { authority, vault: values.length === 0 ? undefined : new Vault(values) },
+    opening: {
+      authority,
+      vault: secrets.length === 0 ? undefined : vault,
+    },
   }
 }
 
-/** A file that the sandbox can read is no source of a secret. */
-function refuseVisible(secrets: readonly Secret[], policy: Policy): void {
-  for (const { name, from } of secrets)
-    if (from.kind === 'file' && decideFile(policy, from.path as HostPath, 'read').ok)
-      throw new PenError('SECRET', {
-        what: `the secret ${name} is in a file that the sandbox can read`,
-        at: from.path,
-        hint: 'move the file out of the project and of the granted paths',
-      })
-}
+const isSignIn = ({ from }: Secret): boolean => from.kind === 'oauth'
+
+const awsKeys = (secrets: readonly Secret[], values: readonly SecretValue[]): AwsKeys[] =>
+  secrets.flatMap(({ name, sign }) => {
+    const [id, key, token] = sign === undefined ? [] : values.filter(value => value.name === name)
+    if (id === undefined || key === undefined) return []
+    const credentials = { id: id.value, key: key.value, token: token?.value }
+    return [{ name, placeholder: id.placeholder, credentials }]
+  })

@@ -9,10 +9,17 @@ import { printable } from '../../base/printable.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
 import { capture } from '../../base/spawn.ts'
 import type { SecretValue } from '../../gateway/secrets/vault.ts'
-import { printSource, type Secret } from '../../policy/network/secret.ts'
+import { printSource, type Secret, variablesOf } from '../../policy/network/secret.ts'
 import { placeholderFor, type Random } from './placeholder.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
+
+/** Where sources are read. */
+export interface SourceWorld {
+  readonly env: Environment
+  /** Whether a sandbox could have written this program. Directories of the project are often in PATH. */
+  readonly isReplaceable: (program: string) => boolean
+}
 
 const MAX_BYTES = 8192
 /** Password managers may ask the user to unlock. */
@@ -20,24 +27,68 @@ const COMMAND_MS = 30_000
 /** Visible ASCII: a value cannot end a header field. */
 const VALUE = /^[\x21-\x7e]{8,4096}$/
 
-/** `randomFor` gives the random bytes for a text. */
-export const secretValues = (
-  secrets: readonly Secret[],
-  env: Environment,
-  randomFor: (text: string) => Random,
-): Promise<SecretValue[]> =>
-  Promise.all(
-    secrets.map(async secret => {
-      const value = await readSecret(secret, env)
-      const placeholder = placeholderFor(value, randomFor(`${secret.name} ${value}`))
-      if (placeholder === undefined)
-        throw failed(secret, 'has too few letters and digits', 'use a longer secret')
-      return { name: secret.name, value, placeholder }
-    }),
-  )
+/** `variable` is the one inside that holds the placeholder. */
+export type NamedValue = SecretValue & { readonly variable: string }
 
-export async function readSecret(secret: Secret, env: Environment): Promise<string> {
-  const value = (await fromSource(secret, env)).replace(/\r?\n$/, '')
+/** `randomFor` gives the random bytes for a text. */
+export async function secretValues(
+  secrets: readonly Secret[],
+  world: SourceWorld,
+  randomFor: (text: string) => Random,
+): Promise<NamedValue[]> {
+  const all = await Promise.all(
+    secrets.map(async secret =>
+      (await readSecret(secret, world)).map(({ variable, value }) => {
+        const placeholder = placeholderFor(value, randomFor(`${variable} ${value}`))
+        if (placeholder === undefined)
+          throw failed(secret, 'has too few letters and digits', 'use a longer secret')
+        return { name: secret.name, variable, value, placeholder }
+      }),
+    ),
+  )
+  return all.flat()
+}
+
+/** The value, with the variable inside for its placeholder. AWS keys have two or three. */
+export async function readSecret(
+  secret: Secret,
+  world: SourceWorld,
+): Promise<readonly { readonly variable: string; readonly value: string }[]> {
+  const variables = variablesOf(secret, secret.name)
+  const values = secret.sign === undefined ? [await fromSource(secret, world)] : await awsKeys(secret, world)
+  return values.map((value, i) => ({ variable: variables[i] ?? '', value: checked(secret, value) }))
+}
+
+/** Key id, key, and the token of temporary keys. */
+async function awsKeys(secret: Secret, world: SourceWorld): Promise<string[]> {
+  const { from } = secret
+  const { env } = world
+  if (from.kind === 'env') {
+    const [id = '', key = '', token = ''] = variablesOf(secret, from.variable)
+    for (const name of [id, key])
+      if (env[name] === undefined) throw failed(secret, `needs ${name}, which is not set`, `export ${name}=…`)
+    return [env[id] ?? '', env[key] ?? '', ...(env[token] ? [env[token]] : [])]
+  }
+  const said = jsonIn(await fromSource(secret, world))
+  const parts = ['AccessKeyId', 'SecretAccessKey', 'SessionToken'].map(name => said?.[name])
+  if (typeof parts[0] !== 'string' || typeof parts[1] !== 'string')
+    throw failed(secret, 'gave no AccessKeyId and SecretAccessKey as JSON', EXPORT)
+  return parts.filter(part => typeof part === 'string')
+}
+
+const EXPORT = 'use what this prints: aws configure export-credentials'
+
+function jsonIn(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function checked(secret: Secret, text: string): string {
+  const value = text.replace(/\r?\n$/, '')
   if (VALUE.test(value)) return value
   const why =
     value === ''
@@ -48,9 +99,12 @@ export async function readSecret(secret: Secret, env: Environment): Promise<stri
   throw failed(secret, why, `check it: pen secret test ${secret.name}`)
 }
 
-async function fromSource(secret: Secret, env: Environment): Promise<string> {
+async function fromSource(secret: Secret, world: SourceWorld): Promise<string> {
   const { from } = secret
+  const { env } = world
   switch (from.kind) {
+    case 'oauth':
+      throw failed(secret, 'has no value before a program inside signs in', 'sign in inside')
     case 'env': {
       const value = env[from.variable]
       if (value === undefined) throw failed(secret, 'is not set', `export ${from.variable}=…`)
@@ -62,7 +116,7 @@ async function fromSource(secret: Secret, env: Environment): Promise<string> {
       return bytes.toString('latin1')
     }
     case 'command':
-      return await output(secret, programOf(from.argv, env), env)
+      return await output(secret, programOf(secret, from.argv, world), env)
     case 'keyring': {
       const tool = findTool('secret-tool')
       if (tool === undefined) throw failed(secret, 'needs secret-tool', 'install libsecret-tools')
@@ -71,15 +125,22 @@ async function fromSource(secret: Secret, env: Environment): Promise<string> {
   }
 }
 
-/** The user's own program, found as the user's shell would. */
-function programOf([name = '', ...rest]: readonly string[], env: Environment): string[] {
-  const found = name.includes('/')
-    ? name
+/** The user's own program, found as the user's shell would, but none that a sandbox could have written. */
+function programOf(
+  secret: Secret,
+  [name = '', ...rest]: readonly string[],
+  { env, isReplaceable }: SourceWorld,
+): string[] {
+  const paths = name.includes('/')
+    ? [name]
     : (env['PATH'] ?? '')
         .split(':')
         .filter(directory => directory.startsWith('/'))
         .map(directory => `${directory}/${name}`)
-        .find(path => existsSync(path))
+        .filter(path => existsSync(path))
+  const found = paths.find(path => !isReplaceable(path))
+  if (found === undefined && paths.length > 0)
+    throw failed(secret, 'is a program that the sandbox can write', 'use one outside the project')
   return [found ?? name, ...rest]
 }
 

@@ -10,10 +10,15 @@ import type { Authority } from '../../gateway/tls/authority.ts'
 import { AUTHORITIES_PATH } from '../../plan/environment.ts'
 import type { Plan, Step, Variable } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
-import { withCertificate } from './java-truststore.ts'
+import { derIn, storeOf, withCertificate } from './java-truststore.ts'
 
 /** Truststores of Java: Debian, Fedora. */
 const JAVA_STORES = ['/etc/ssl/certs/java/cacerts', '/etc/pki/java/cacerts']
+
+/** Managed policies of Chromium and Chrome, which ignore the system's bundle. */
+const CHROMIUM_POLICIES = ['/etc/chromium', '/etc/opt/chrome', '/etc/opt/chrome_for_testing'].map(
+  directory => `${directory}/policies/managed/pen.json`,
+)
 
 const AUTHORITY_PATH = `${dirname(AUTHORITIES_PATH)}/authority.pem`
 /** Where images keep the bundle. An engine makes the file where an image has none. */
@@ -64,14 +69,17 @@ export function withTrust(plan: Plan, request: TrustRequest): Plan {
     mode: 'ro',
     why: isImage ? 'certificate authorities' : 'system',
   })
-  const javaSteps = (isImage ? [] : JAVA_STORES).flatMap(path => {
+  const javaSteps = JAVA_STORES.flatMap(path => {
+    if (isImage) return [show(keep('java', storeOf(system + authority.certificate)), path)]
     const real = realPathOf(path)
     const store = real === undefined ? undefined : bytesOf(real)
     const extended = store && withCertificate(store, 'pen', authority.certificate)
     return real === undefined || extended === undefined ? [] : [show(keep('java', extended), real)]
   })
+  const policy = keep('chromium.json', JSON.stringify({ CACertificates: [derIn(authority.certificate)] }))
   const steps = [
     ...javaSteps,
+    ...CHROMIUM_POLICIES.map(path => show(policy, path)),
     show(single, AUTHORITY_PATH),
     show(bundle, AUTHORITIES_PATH),
     ...[...new Set(isImage ? IMAGE_BUNDLES : bundles)].map(path => show(bundle, path)),

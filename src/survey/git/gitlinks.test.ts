@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gitlinks, parseIndex } from './gitlinks.ts'
+import { gitlinks, isWithoutGitlinks, parseIndex } from './gitlinks.ts'
 
 let base = ''
 let ws = ''
@@ -109,6 +109,50 @@ describe('a broken index', () => {
     expect(gitlinks(`${ws}/.git`, '/nonexistent/cache')).toEqual({ paths: [], complete: true })
     writeFileSync(`${ws}/.git/index`, whole)
     expect(gitlinks(`${ws}/.git`, '/nonexistent/cache')).toEqual({ paths: ['lib/dep'], complete: true })
+  })
+})
+
+describe('an index that a sandbox writes', () => {
+  const made = (format: 'sha1' | 'sha256', ...last: readonly string[]): string => {
+    const dir = mkdtempSync(join(base, 'made-'))
+    git(dir, 'init', '-q', `--object-format=${format}`)
+    for (const name of ['a', 'b', 'dir/c']) {
+      mkdirSync(join(dir, 'dir'), { recursive: true })
+      writeFileSync(join(dir, name), name)
+    }
+    git(dir, 'add', '-A')
+    git(dir, 'commit', '-q', '-m', 'one')
+    if (last.length > 0) git(dir, ...last)
+    return `${dir}/.git/index`
+  }
+  const link = ['update-index', '--add', '--cacheinfo'] as const
+
+  test('is accepted with files alone, in each version and for both hash functions', () => {
+    for (const version of ['2', '3', '4'])
+      expect(isWithoutGitlinks(made('sha1', 'update-index', '--index-version', version), 20)).toBe(true)
+    expect(isWithoutGitlinks(made('sha256'), 32)).toBe(true)
+    expect(isWithoutGitlinks(made('sha1', 'rm', '-q', '-r', '.'), 20)).toBe(true)
+  })
+
+  test('P3 is refused with a gitlink, also one whose mode has other bits', () => {
+    const file = made('sha1', ...link, `160000,${'1'.repeat(40)},b2`)
+    expect(isWithoutGitlinks(file, 20)).toBe(false)
+    const bytes = readFileSync(file)
+    const mode = bytes.indexOf(Buffer.from([0, 0, 0xe0, 0]))
+    bytes.set([0, 7, 0xe1, 0xed], mode)
+    writeFileSync(file, bytes)
+    expect(isWithoutGitlinks(file, 20)).toBe(false)
+    expect(isWithoutGitlinks(made('sha256', ...link, `160000,${'1'.repeat(64)},b2`), 32)).toBe(false)
+  })
+
+  test('P3 is refused when git would read entries from elsewhere, or pen cannot read all of it', () => {
+    expect(isWithoutGitlinks(made('sha1', 'update-index', '--split-index'), 20)).toBe(false)
+    const offsets = ['-c', 'index.recordEndOfIndexEntries=true', 'update-index', '--force-write-index']
+    expect(isWithoutGitlinks(made('sha1', ...offsets), 20)).toBe(false)
+    expect(isWithoutGitlinks(made('sha256'), 20)).toBe(false)
+    const file = made('sha1')
+    writeFileSync(file, readFileSync(file).subarray(0, -1))
+    expect(isWithoutGitlinks(file, 20)).toBe(false)
   })
 })
 

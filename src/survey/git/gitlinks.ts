@@ -70,26 +70,50 @@ function readLinks(file: string): Gitlinks {
   }
 }
 
+/** Extensions that lead to no other entries. git writes others only when a setting asks for them. */
+const HARMLESS = ['TREE', 'REUC', 'UNTR', 'FSMN']
+
+/**
+ * For an index that a sandbox writes. True only when pen understands all of it: a shared index, or a table of offsets
+ * (EOIE), would make git read other entries. `idBytes` is the length of an object id, as the repository's settings say.
+ */
+export function isWithoutGitlinks(file: string, idBytes: number): boolean {
+  try {
+    const bytes = readRegularFile(file, { maxBytes: MAX_INDEX }) ?? Buffer.alloc(0)
+    const { paths, complete, next } = parseEntries(bytes, idBytes)
+    const end = bytes.length - idBytes
+    const name = (from: number): string => bytes.toString('latin1', from, from + 4)
+    let at = next
+    while (at + 8 <= end && HARMLESS.includes(name(at))) at += 8 + bytes.readUInt32BE(at + 4)
+    return complete && paths.length === 0 && at === end && name(end - idBytes - 12) !== 'EOIE'
+  } catch (error) {
+    if (!(error instanceof PenError)) throw error
+    return false
+  }
+}
+
 /** Versions 2 to 4 of the format. SHA-256 repositories have longer object names; the entries show which kind it is. */
 export function parseIndex(bytes: Buffer): Gitlinks {
   const [a, b] = [parseEntries(bytes, 20), parseEntries(bytes, 32)]
-  return a.complete || !b.complete ? a : b
+  const { paths, complete } = a.complete || !b.complete ? a : b
+  return { paths, complete }
 }
 
-function parseEntries(bytes: Buffer, hash: number): Gitlinks {
+function parseEntries(bytes: Buffer, hash: number): Gitlinks & { readonly next: number } {
   const paths: string[] = []
   const end = bytes.length - hash
-  const stop = (complete: boolean): Gitlinks => ({ paths, complete })
+  let at = 12
+  const stop = (complete: boolean) => ({ paths, complete, next: at })
   if (bytes.length < 12 + hash || bytes.toString('latin1', 0, 4) !== 'DIRC') return stop(false)
   const version = bytes.readUInt32BE(4)
   if (version < 2 || version > 4) return stop(false)
   let name = Buffer.alloc(0)
-  let at = 12
   let areText = true
   for (let left = bytes.readUInt32BE(8); left > 0; left--) {
     const start = at
     if (at + 42 + hash > end) return stop(false)
-    const isLink = bytes.readUInt32BE(at + 24) >>> 12 === 0xe
+    // git looks at these four bits alone.
+    const isLink = ((bytes.readUInt32BE(at + 24) >>> 12) & 0xf) === 0xe
     const flags = bytes.readUInt16BE(at + 40 + hash)
     at += 42 + hash + ((flags & EXTENDED) !== 0 ? 2 : 0)
     let kept = 0

@@ -59,7 +59,7 @@ export class GitSurvey {
     // A linked worktree has submodules of its own.
     const modules = this.records.map(record => findSubmodules(`${dir}/${record}/modules`.replace('/./', '/')))
     const found = modules.flatMap(one => one.found)
-    if (modules.some(({ complete, links }) => !complete || links.length > 0))
+    if (modules.some(({ complete }) => !complete))
       this.warn(
         `${dir}/modules holds links, or more than pen looks at: some submodules do not work inside`,
         'run pen in the submodule itself',
@@ -83,8 +83,8 @@ export class GitSurvey {
     const isUnused = listDirectory(`${dir}/branches`).length === 0
     if (isUnused) this.places.watch(`${dir}/branches`, root, { kind: 'git-hooks' })
     else this.places.add(`${dir}/branches`, root)
-    // The next run mounts what these name, so that git inside can borrow from it.
-    for (const name of ['alternates', 'http-alternates']) this.places.add(`${dir}/objects/info/${name}`, root)
+    // The next run mounts what it names, so that git inside can borrow from it.
+    this.places.add(`${dir}/objects/info/alternates`, root)
     for (const name of ['config', 'config.worktree']) {
       const file = `${dir}/${name}`
       const settings = this.places.look(file)?.isFile() ? this.#read(file) : []

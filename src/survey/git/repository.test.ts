@@ -150,7 +150,6 @@ describe('a sandbox that shares the repository', () => {
         'main/.git/commondir nothing',
         'main/.git/config.worktree git-config',
         'main/.git/objects/info/alternates nothing',
-        'main/.git/objects/info/http-alternates nothing',
         'main/.git/remotes nothing',
       ],
     })

@@ -119,6 +119,7 @@ class Survey {
   /** A repository may be made inside, by `git init`; hooks and settings that run programs may not. */
   #noRepository(dotGit: string, home: string): RepositoryKind {
     this.#git.places.add(dotGit, this.workspace, { kind: 'git-dir' })
+    this.#git.places.add(`${dotGit}/index`, this.workspace, { kind: 'git-index' })
     this.#git.shared(dotGit, this.workspace)
     for (let up = dirname(this.workspace); ; up = dirname(up)) {
       if (this.#git.places.look(up === '/' ? '/.git' : `${up}/.git`) !== undefined) {

@@ -16,21 +16,16 @@ export interface Submodule {
 const MAX_MODULES = 200
 const MAX_VISITS = 600
 const MAX_DEPTH = 8
-const MAX_LINKS = 8
 
 export interface Submodules {
   readonly found: readonly Submodule[]
-  /** Links on the way: git follows them and obeys the settings there. */
-  readonly links: readonly string[]
-  /** False when there may be more: a sandbox can fill the directory with others to hide one. */
+  /** False when there may be more: behind a link, or too many. */
   readonly complete: boolean
 }
 
 export function findSubmodules(modules: string): Submodules {
   const found: Submodule[] = []
-  const links: string[] = []
-  let complete = true
-  if (lookAt(modules)?.isSymbolicLink()) links.push(modules)
+  let complete = lookAt(modules)?.isSymbolicLink() !== true
   const queue = [{ dir: modules, depth: 0 }]
   let visits = 0
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
@@ -43,8 +38,7 @@ export function findSubmodules(modules: string): Submodules {
       const dir = `${next.dir}/${name}`
       const stats = lookAt(dir)
       if (stats === undefined && name.includes(NO_TEXT)) complete = false
-      if (stats?.isSymbolicLink() && links.length < MAX_LINKS) links.push(dir)
-      else if (stats?.isSymbolicLink()) complete = false
+      if (stats?.isSymbolicLink()) complete = false
       if (!stats?.isDirectory()) continue
       const isGitDir = lookAt(`${dir}/HEAD`) !== undefined && lookAt(`${dir}/objects`)?.isDirectory() === true
       if (isGitDir) found.push(describe(dir))
@@ -53,7 +47,7 @@ export function findSubmodules(modules: string): Submodules {
       else complete = false
     }
   }
-  return { found, links, complete }
+  return { found, complete }
 }
 
 /** Empty when it is not a directory. A link is not followed. */

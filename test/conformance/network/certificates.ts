@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { SHIPPED_HOSTS } from './zones.ts'
+import { AWS_HOSTS, SHIPPED_HOSTS } from './zones.ts'
 
 const NAMES = [
   'example.com',
@@ -37,7 +37,7 @@ export function makeCertificates(dir: string): void {
     '-subj',
     '/CN=test authority',
   )
-  const alternatives = [...NAMES, ...SHIPPED_HOSTS].map(name => `DNS:${name}`).join(',')
+  const alternatives = [...NAMES, ...SHIPPED_HOSTS, ...AWS_HOSTS].map(name => `DNS:${name}`).join(',')
   const leaf = ['-keyout', 'key.pem', '-out', 'cert.pem', '-days', '2', '-subj', '/CN=allowed.test']
   const names = ['-addext', `subjectAltName=${alternatives}`, '-addext', 'basicConstraints=critical,CA:FALSE']
   openssl('req', '-x509', ...key, ...leaf, ...names, '-CA', 'ca.pem', '-CAkey', 'ca.key')

@@ -92,9 +92,9 @@ export class Project {
     copyTree(seed, join(state, 'cache'))
   }
 
-  /** pen's state directories that a test has made. */
-  ownState(): void {
-    for (let dir = this.stateDir; dir.length > this.home.length; dir = dirname(dir)) {
+  /** pen's state directories that a test has made, down to a path. */
+  ownState(path = this.stateDir): void {
+    for (let dir = path; dir.length > this.home.length; dir = dirname(dir)) {
       chmodSync(dir, 0o700)
       this.#own(dir)
     }

@@ -1,11 +1,12 @@
 /** Secrets that a sandbox uses and never sees, and rules about single requests. */
 import { beforeAll, expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { triesContainers } from '../launcher.ts'
+import { watchCoreLimit } from './core-limit.ts'
 import type { Project } from './project.ts'
-import { makeRegistry, makeRepository } from './services.ts'
+import { makeRegistry, makeRepository, makeWheel } from './services.ts'
 import { runSteps } from './steps.ts'
 import { forEachKind, isReady, World } from './world.ts'
 
@@ -16,6 +17,7 @@ beforeAll(async () => {
   if (!isReady || triesContainers) return
   const { dir } = await World.get()
   makeRegistry(dir, 'http://allowed.test')
+  makeWheel(dir)
   cpSync(makeRepository(dir), join(dir, 'www/private/repo.git'), { recursive: true })
 }, 30_000)
 
@@ -47,6 +49,7 @@ forEachKind(
   async (world, project) => {
     project.writeLive('config.json', config())
     const heard = world.listen()
+    const coreLimit = watchCoreLimit(project.home)
     const { steps, audit, err } = await runSteps(
       project,
       {
@@ -58,9 +61,13 @@ forEachKind(
         otherField: 'curl -sSi -H "x-other: $API_KEY" https://allowed.test/',
         redirect: 'curl -sSiL -H "x-api-key: $API_KEY" https://allowed.test/redirect',
         plan: 'cat /home/agent/AGENTS.md',
+        java: 'head -c 4 /etc/ssl/certs/java/cacerts | od -An -tx1',
+        chromium: 'cat /etc/chromium/policies/managed/pen.json',
       },
       { env },
     )
+    // A dump of the supervisor could land in the project.
+    expect(coreLimit()).toMatch(/^[01] [01]$/)
     expect(heard.requests).toContain(`field x-api-key ${KEY}`)
     expect(steps.variable.said.trim()).toMatch(SHAPE)
     expect(steps.variable.said.trim()).toHaveLength(KEY.length)
@@ -71,6 +78,9 @@ forEachKind(
     expect(steps.elsewhere.said).toContain('x-pen-denied: secret-elsewhere')
     expect(steps.otherField.said).toContain('x-pen-denied: secret-misplaced')
     expect(steps.redirect.said).toContain('x-pen-denied: secret-elsewhere')
+    // An image gets a truststore for Java, and both get a policy for Chromium.
+    if (project.isContainer) expect(steps.java.said.trim()).toBe('fe ed fe ed')
+    expect(steps.chromium.said).toStartWith('{"CACertificates":["MII')
     const fields = heard.requests.filter(line => line.startsWith('field'))
     expect(fields).toEqual([`field x-api-key ${KEY}`, `field x-api-key ${KEY}`])
     expect(heard.requests.filter(line => line.includes('evil.test'))).toEqual([])
@@ -99,6 +109,20 @@ public class Get {
   }
 }
 `
+
+/** Clients that send no key, with what they print. Chromium has a list of authorities of its own. */
+const KEYLESS: Readonly<Record<string, readonly [program: string, words: string, says: string]>> = {
+  chromium: [
+    '/usr/bin/chromium',
+    '--headless --no-sandbox --disable-gpu --dump-dom https://allowed.test/k',
+    'hello from',
+  ],
+  pip: [
+    '/usr/bin/pip3',
+    'download -qq --no-deps -d . https://allowed.test/files/tiny-1.0-py3-none-any.whl && ls *.whl',
+    'tiny-1.0',
+  ],
+}
 
 /** Clients that not every machine has. */
 const more = (): Record<string, string> => ({
@@ -131,15 +155,23 @@ forEachKind('P22 real clients trust pen’s authority without any setting', asyn
   expect(heard.requests.filter(line => line === `field x-api-key ${KEY}`)).toHaveLength(
     Object.keys(clients).length,
   )
+  const there = Object.entries(KEYLESS).filter(([, [program]]) => existsSync(program))
+  const keyless: Record<string, string> = Object.fromEntries(
+    there.map(([name, [program, words]]) => [name, `${program} ${words}`]),
+  )
   const { steps: git } = await runSteps(
     project,
     {
+      ...keyless,
       clone: 'git clone -q https://allowed.test/files/git/repo.git cloned && cat cloned/README',
       npm: 'npm view tiny version --registry=https://allowed.test/files/npm/',
       refused: 'npm view tiny version --registry=https://nowhere.test/',
     },
     { env },
   )
+  const said: Readonly<Record<string, { readonly said: string }>> = git
+  for (const [name, [, , says]] of there)
+    expect([name, said[name]?.said]).toEqual([name, expect.stringContaining(says)])
   expect(git.clone.said).toBe('from the repository\n')
   expect(git.npm.said.trim()).toBe('1.0.0')
   // npm gives up on a 403. On a TLS error it retries for a minute.
@@ -225,6 +257,10 @@ forEachKind(
     project.adopt('token')
     expect(
       await refusedStart(project, [{ name: 'A', from: { file: join(project.workspace, 'token') }, to }]),
+    ).toContain('the sandbox can read')
+    symlinkSync(project.workspace, join(project.home, 'link'))
+    expect(
+      await refusedStart(project, [{ name: 'A', from: { file: join(project.home, 'link/token') }, to }]),
     ).toContain('the sandbox can read')
     project.writeLive('config.json', config({ secrets: [] }))
     project.write('agent-permissions.json', config())

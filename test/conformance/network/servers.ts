@@ -4,11 +4,14 @@
  */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createSecureServer, type ServerHttp2Stream } from 'node:http2'
 import { createServer as createHttps } from 'node:https'
 import { createServer as createTcp, type Server } from 'node:net'
 import { join, normalize } from 'node:path'
 import { DnsServer } from '../../gateway/dns-server.ts'
+import { serveAws } from './serve-aws.ts'
 import { serveGit } from './serve-git.ts'
+import { serveSignIn } from './serve-sign-in.ts'
 import { ZONES } from './zones.ts'
 
 const [role = '', dir = ''] = process.argv.slice(2)
@@ -22,6 +25,11 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
   write(`${role}.log`, `request ${here} ${method} ${headers.host ?? '-'} ${url}`)
   for (const name of ['x-api-key', 'authorization', 'x-goog-api-key'])
     if (headers[name] !== undefined) write(`${role}.log`, `field ${name} ${headers[name]}`)
+  if (headers.host?.endsWith('.amazonaws.com')) {
+    void serveAws(request, response, line => write(`${role}.log`, line))
+    return
+  }
+  if (serveSignIn(request, response, line => write(`${role}.log`, line))) return
   if (url.startsWith('/echo')) {
     response.setHeader('x-echo', String(headers['x-api-key'] ?? ''))
     response.end(`${JSON.stringify(headers)}\n`)
@@ -71,6 +79,19 @@ function echo(): Server {
   })
 }
 
+/** Answers every call of gRPC with a message of five bytes. */
+function grpc(tls: { readonly key: Buffer; readonly cert: Buffer }): Server {
+  const server = createSecureServer({ ...tls, allowHTTP1: false })
+  server.on('stream', (stream: ServerHttp2Stream, headers) => {
+    write(`${role}.log`, `grpc ${headers[':path']} ${headers['x-api-key'] ?? '-'}`)
+    stream.on('error', () => undefined)
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+    stream.end(Buffer.from([0, 0, 0, 0, 5, ...Buffer.from('hello')]))
+  })
+  return server as unknown as Server
+}
+
 const listen = (server: Server, port: number, host: string): Promise<void> =>
   new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -82,6 +103,7 @@ async function openOutside(): Promise<void> {
   const tls = { key: readFileSync(join(dir, 'key.pem')), cert: readFileSync(join(dir, 'cert.pem')) }
   for (const port of [80, 8080, 53, 853]) await listen(createHttp(serve), port, '::')
   for (const port of [443, 8443]) await listen(createHttps(tls, serve), port, '::')
+  await listen(grpc(tls), 8444, '::')
   for (const port of [7, 25, 2222]) await listen(echo(), port, '::')
   const dns = await DnsServer.start(ZONES, { port: 53, address: '0.0.0.0' })
   dns.onQuestion = name => write('dns.log', name)

@@ -55,6 +55,16 @@ export function makeRegistry(dir: string, origin: string): void {
   writeFileSync(join(dir, 'www/npm/tiny'), JSON.stringify(document))
 }
 
+/** A package for pip, without code. */
+export function makeWheel(dir: string): void {
+  const script = `import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
+    wheel.writestr('tiny-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0\\n')
+    wheel.writestr('tiny-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+    wheel.writestr('tiny-1.0.dist-info/RECORD', '')`
+  must(['/usr/bin/python3', '-c', script, join(dir, 'www/tiny-1.0-py3-none-any.whl')], dir)
+}
+
 /** The path of a key for `root`, or undefined when there is no sshd here. */
 let sshd: Promise<string | undefined> | undefined
 

@@ -74,16 +74,20 @@ interface Options {
   readonly containers?: boolean
   /** For slow claims about the gateway alone: one kind is enough. */
   readonly once?: boolean
+  /** A program of the machine, by its path. */
+  readonly needs?: string
 }
 
 export const forEachKind = (
   title: string,
   body: (world: World, project: Project) => Promise<void>,
-  { timeout = 60_000, containers = false, once = false }: Options = {},
+  { timeout = 60_000, containers = false, once = false, needs }: Options = {},
 ): void => {
   const kinds = triesContainers ? CONTAINERS.filter(() => containers) : KINDS
+  const isThere = needs === undefined || existsSync(needs)
+  const define = isThere ? inWorld : skipUnless(false, `${needs} is not installed`)
   for (const kind of once ? kinds.slice(-1) : kinds)
-    inWorld(
+    define(
       `${title} (${kind.name})`,
       async () => {
         const world = await World.get()

@@ -67,6 +67,9 @@ export const SHIPPED_HOSTS = [
   ),
 ]
 
+/** Endpoints of AWS that check signatures. */
+export const AWS_HOSTS = ['s3', 'bucket.s3', 'sts'].map(name => `${name}.us-east-1.amazonaws.com`)
+
 /** Two queries for each lookup: one per address family. */
 let turn = 0
 
@@ -79,6 +82,7 @@ export const ZONES: Readonly<Record<string, Zone>> = {
   'registry.example.com': { a: [UP] },
   'api.example.com': { a: [UP] },
   ...Object.fromEntries(SHIPPED_HOSTS.map(name => [name, { a: [UP] }])),
+  ...Object.fromEntries(AWS_HOSTS.map(name => [name, { a: [UP] }])),
   'git.allowed.test': { a: [UP] },
   'six.test': { aaaa: [UP6] },
   'both.test': { a: [UP], aaaa: [UP6] },

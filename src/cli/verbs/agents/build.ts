@@ -1,4 +1,6 @@
+import { filesToPrepare } from '../../../backend/probe.ts'
 import { EXIT, PenError } from '../../../base/error.ts'
+import { resolve } from '../../../base/posix-path.ts'
 import { printable } from '../../../base/printable.ts'
 import { loadPolicy } from '../../../config/load.ts'
 import { BUILD_LOG, BuildStopped, buildImage } from '../../../image/build-image.ts'
@@ -20,17 +22,40 @@ export const verb = defineVerb({
     ...policyFlags,
     pull: { kind: 'boolean', about: 'let the engine pull base images' },
     'no-cache': { kind: 'boolean', about: 'run every step again' },
+    'vm-files': {
+      kind: 'string',
+      value: 'PATH',
+      about: 'with --isolation vm: take its kernel, BusyBox and virtiofsd from this directory',
+    },
     quiet: { kind: 'boolean', about: 'no progress output' },
     ...confirmationFlags('pen build'),
   },
   examples: {
     'pen build': 'show what is new in the Dockerfile, ask, and build',
     'pen build --pull': 'with a new base image',
+    'pen build --isolation vm': 'prepare the kernel of virtual machines, once for all projects',
     'pen build --yes --expect sha256:…': 'build the Dockerfile with this digest, or nothing',
   },
   async run({ flags, terminal, project, answer }) {
     expectedDigest(flags, 'pen build', 'pen build')
     const { policy } = await loadPolicy(project, loadOptions(flags, project))
+    const silent = flags.quiet || flags.json
+    const notify = (line: string): void => terminal.note(`pen: ${printable(line, 4096)}`)
+    const prepareFiles = await filesToPrepare(policy)
+    const from = flags['vm-files']
+    // With an image, the first start prepares what is missing.
+    if (prepareFiles !== undefined && (policy.image === 'default' || from !== undefined)) {
+      const dir = from === undefined ? undefined : resolve(from)
+      const files = await prepareFiles(`${project.world.state}/cache`, silent ? () => undefined : notify, dir)
+      if (policy.image === 'default') {
+        answer({ version: 1, built: true, files }, `prepared: ${files}`)
+        return EXIT.ok
+      }
+    } else if (from !== undefined && prepareFiles === undefined)
+      throw new PenError('USAGE', {
+        what: '--vm-files is for isolation "vm"',
+        hint: 'pen build --isolation vm --vm-files DIR',
+      })
     const engine = await chooseEngine(policy)
     const candidate = findCandidate(policy, project)
     const recipe =
@@ -39,7 +64,6 @@ export const verb = defineVerb({
       if (!isConfirmed(candidate, flags, { terminal, answer })) return EXIT.failed
       agreeTo(candidate, project)
     } else if (flags.expect !== undefined) requireExpected(candidate, flags.expect)
-    const silent = flags.quiet || flags.json
     const building = buildImage(recipe, {
       policy,
       project,
@@ -49,7 +73,7 @@ export const verb = defineVerb({
       show: line => {
         if (!silent) terminal.note(line)
       },
-      notify: line => terminal.note(`pen: ${printable(line, 4096)}`),
+      notify,
     })
     const built = await building.catch((error: unknown) => {
       if (error instanceof BuildStopped) return error.exitCode

@@ -1,15 +1,14 @@
 import { EXIT } from '../../../base/error.ts'
-import { makeModules, newSubmodules, requireStopped } from '../../../repository/accept-submodules.ts'
+import type { Lock } from '../../../config/lock.ts'
+import { holdStopped, makeModules, newSubmodules } from '../../../repository/accept-submodules.ts'
 import { Budget } from '../../../repository/budget.ts'
 import { mergeAside } from '../../../repository/merge-aside.ts'
 import { shownCommits } from '../../../repository/pending.ts'
-import { budgetFile, type SyncAllOptions, syncAll } from '../../../repository/sync-all.ts'
+import { budgetFile, syncAll } from '../../../repository/sync-all.ts'
 import type { Prepared } from '../../../run/prepare.ts'
 import { repositoryOptions } from '../../../run/repository-options.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { ownRepositories } from './status.ts'
-
-type Env = Readonly<Record<string, string | undefined>>
 
 export const verb = defineVerb({
   name: 'git import',
@@ -29,30 +28,36 @@ export const verb = defineVerb({
     const lines: string[] = []
     let isComplete = true
     const { prepared, repositories } = await ownRepositories(env)
-    if (flags.merge) lines.push(...(await mergeInto(prepared)))
-    for (const options of repositories) {
-      const consent = flags.accept ? shownCommits(options.world.sandbox.stateDir) : new Set<string>()
-      Budget.forget(budgetFile(options.entry))
-      const places = await newSubmodules({ ...options, consent })
-      if (places.length > 0) requireStopped(options.entry)
-      lines.push(...(await makeModules(options, places)))
+    const consent = flags.accept ? shownCommits(prepared.loaded.project.stateDir) : new Set<string>()
+    const locks: Lock[] = []
+    try {
+      for (const options of repositories) {
+        Budget.forget(budgetFile(options.entry))
+        const places = await newSubmodules({ ...options, consent })
+        if (places.length > 0 && locks.length === 0)
+          locks.push(...holdStopped(prepared.loaded.project.stateDir))
+        lines.push(...(await makeModules(options, places)))
+      }
+      if (flags.merge) lines.push(...(await mergeInto(prepared, consent)))
       // The survey finds the repositories that were just made.
-      const now = places.length === 0 ? options : ((await again(env, options.entry)) ?? options)
-      const result = await syncAll({ ...now, consent })
-      lines.push(...result.lines)
-      isComplete &&= result.isComplete
+      const now = flags.accept ? (await ownRepositories(env)).repositories : repositories
+      for (const options of now) {
+        const result = await syncAll({ ...options, consent })
+        lines.push(...result.lines)
+        isComplete &&= result.isComplete
+      }
+    } finally {
+      for (const lock of locks) lock.release()
     }
     answer({ version: 1, isComplete, lines }, isComplete ? [...lines, 'everything is on the host'] : lines)
     return isComplete ? EXIT.ok : EXIT.failed
   },
 })
 
-async function mergeInto(prepared: Prepared): Promise<readonly string[]> {
+async function mergeInto(prepared: Prepared, consent: ReadonlySet<string>): Promise<readonly string[]> {
   const options = repositoryOptions(prepared)
   if (options === undefined) return []
   const identity = prepared.facts.gitIdentity
-  return await mergeAside({ ...options, identity, empty: `${options.world.sandbox.stateDir}/git/empty` })
+  const empty = `${options.world.sandbox.stateDir}/git/empty`
+  return await mergeAside({ ...options, heldPaths: [], identity, empty, consent })
 }
-
-const again = async (env: Env, entry: string): Promise<SyncAllOptions | undefined> =>
-  (await ownRepositories(env)).repositories.find(one => one.entry === entry)

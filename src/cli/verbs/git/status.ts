@@ -39,5 +39,6 @@ export async function ownRepositories(
   const options = repositoryOptions(prepared)
   if (options === undefined) return { prepared, repositories: [] }
   const places = ownDirectories(options.world.sandbox.stateDir)
-  return { prepared, repositories: places.map(place => ({ ...options, ...place })) }
+  // A file of a sandbox may lie at a protected place right now: nothing counts as the user's own.
+  return { prepared, repositories: places.map(place => ({ ...options, ...place, heldPaths: [] })) }
 }

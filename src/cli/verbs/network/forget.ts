@@ -27,10 +27,10 @@ export const verb = defineVerb({
         ['http', 'tcp', 'deny'].reduce(
           (edited, key) =>
             editNetworkList(edited, key, list => {
-              const isMeant = (text: string): boolean =>
-                spelled.has(text) || spelled.has(canonical(key, text))
+              const isMeant = (entry: Entry): boolean =>
+                spelled.has(textOf(entry)) || spelled.has(canonical(key, textOf(entry)))
               const gone = list.filter(isMeant)
-              forgotten.push(...gone)
+              forgotten.push(...gone.map(textOf))
               return gone.length === 0 ? list : list.filter(text => !isMeant(text))
             }),
           config,
@@ -47,6 +47,11 @@ export const verb = defineVerb({
     return forgotten.length === 0 ? EXIT.failed : EXIT.ok
   },
 })
+
+/** With `"open": false` an entry is an object. */
+type Entry = string | { readonly host: string }
+
+const textOf = (entry: Entry): string => (typeof entry === 'string' ? entry : entry.host)
 
 /** The spelling that verdicts use. */
 function canonical(key: string, text: string): string {

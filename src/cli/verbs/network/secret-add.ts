@@ -26,6 +26,11 @@ export const verb = defineVerb({
       value: 'FIELD',
       about: 'a header field that carries it; Authorization and X-Api-Key if not given',
     },
+    sign: {
+      kind: 'choice',
+      choices: ['aws'],
+      about: 'AWS keys: NAME begins the variables, and pen signs each request',
+    },
     env: { kind: 'string', value: 'NAME', about: 'read it from this variable at each start' },
     file: { kind: 'string', value: 'PATH', about: 'read it from this file at each start' },
     keyring: { kind: 'list', value: 'KEY=VALUE', about: 'read it from the keyring by these attributes' },
@@ -36,10 +41,12 @@ export const verb = defineVerb({
     'pen secret add ANTHROPIC_API_KEY --env ANTHROPIC_API_KEY --to api.anthropic.com:443':
       'use your key at this host only',
     'pen secret add GH_TOKEN --to api.github.com:443 -- gh auth token': 'ask a command at each start',
-    'pen secret add NPM_TOKEN --to registry.npmjs.org:443': 'type the value; pen stores it',
+    'pen secret add AWS --sign aws --to sts.eu-central-1.amazonaws.com:443 -- aws configure export-credentials':
+      'AWS requests, signed outside',
+    'pen secret add NPM_TOKEN --to registry.example.com:443': 'type the value; pen stores it',
   },
   async run({ flags, positionals: { name }, command, project, terminal, answer }) {
-    const { to, header } = flags
+    const { to, header, sign } = flags
     const sources: Entry['from'][] = [
       ...(flags.env === undefined ? [] : [{ env: flags.env }]),
       ...(flags.file === undefined ? [] : [{ file: flags.file }]),
@@ -54,7 +61,13 @@ export const verb = defineVerb({
       })
     const isPublicSuffix = await publicSuffixTest(to)
     const check = (from: Entry['from']) => {
-      const entry = { name, from, to: [...to], ...(header.length > 0 && { in: header.map(inHeader) }) }
+      const entry = {
+        name,
+        from,
+        to: [...to],
+        ...(header.length > 0 && { in: header.map(inHeader) }),
+        ...(sign !== undefined && { sign }),
+      }
       const parsed = secretEntry(entry, { trust: 'user', world: project.world, isPublicSuffix })
       if (parsed.ok) return { entry, secret: parsed.value }
       throw new PenError('USAGE', {

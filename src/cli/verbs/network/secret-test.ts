@@ -3,6 +3,7 @@ import { nearest } from '../../../base/nearest.ts'
 import { printable } from '../../../base/printable.ts'
 import { loadPolicy } from '../../../config/load.ts'
 import { readSecret } from '../../../run/secrets/secret-values.ts'
+import { isReplaceable } from '../../../run/secrets/visible-source.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -23,7 +24,16 @@ export const verb = defineVerb({
         hint: meant === undefined ? 'pen secret list' : `did you mean ${meant}?`,
       })
     }
-    const { length } = await readSecret(secret, env)
-    answer({ name, length }, `${name}: the source works; the value has ${length} characters`)
+    const world = { env, isReplaceable: (program: string) => isReplaceable(program, policy) }
+    const values = (await readSecret(secret, world)).map(({ variable, value: { length } }) => ({
+      variable,
+      length,
+    }))
+    answer(
+      { name, length: values[0]?.length, values },
+      values.map(
+        ({ variable, length }) => `${variable}: the source works; the value has ${length} characters`,
+      ),
+    )
   },
 })

@@ -1,10 +1,11 @@
 /** The first start takes a kernel from packages. Without a network it says what to do, and starts nothing. */
 import { expect } from 'bun:test'
-import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Box } from '../conformance/box.ts'
-import { EVERYBODY, launcherOf, onMachines } from '../conformance/launcher.ts'
-import { onMachine } from './machine.ts'
+import { EVERYBODY, launcherOf, onMachines, PEN } from '../conformance/launcher.ts'
+import { onMachine } from '../vm/machine.ts'
 
 const [root] = EVERYBODY
 const isRoot = root?.uid === 0
@@ -32,8 +33,52 @@ onMachine(
       })
       expect([code, existsSync(join(box.project, 'ran'))]).toEqual([125, false])
       expect(stderr).toMatch(/BACKEND: apt could not fetch .* for the virtual machine/)
-      expect(stderr).toContain('fix: with a network connection, run: pen run --isolation vm -- true')
+      expect(stderr).toContain('fix: with a network connection, run: pen build --isolation vm')
       expect(readdirSync(join(home, '.pen/cache')).filter(name => name.includes('vm'))).toEqual([])
+    }),
+  120_000,
+)
+
+onMachine(
+  'P20 pen build takes the machine’s files from another machine’s, and refuses damaged ones',
+  () =>
+    inBox(async box => {
+      const from = join(box.root, 'copied')
+      cpSync(join(box.home, '.pen/cache/vm'), from, { recursive: true })
+      const build = (home: string) => {
+        const env = box.env({ HOME: box.directory(join(box.root, home)) })
+        const argv = [PEN, 'build', '--isolation', 'vm', '--vm-files', from]
+        return spawnSync(argv[0] ?? '', argv.slice(1), { cwd: box.project, env, encoding: 'utf8' })
+      }
+      expect(build('first')).toMatchObject({ status: 0, stdout: expect.stringContaining('prepared: ') })
+      expect(existsSync(join(box.root, 'first/.pen/cache/vm/vmlinuz'))).toBe(true)
+      appendFileSync(join(from, 'vmlinuz'), 'x')
+      const { status, stderr } = build('second')
+      expect([status, stderr]).toEqual([125, expect.stringContaining('damaged, or of another version')])
+      expect(readdirSync(join(box.root, 'second/.pen/cache')).filter(name => name.includes('vm'))).toEqual([])
+    }),
+  60_000,
+)
+
+onMachine(
+  'P20 pen doctor names what a machine lacks, and --fix runs only what the user confirms',
+  () =>
+    inBox(async box => {
+      const home = box.directory(join(box.root, 'unprepared'))
+      const doctor = (line: string, answer: string) => {
+        const env = box.env({ HOME: home })
+        return spawnSync('/bin/sh', ['-c', line], { cwd: box.project, env, encoding: 'utf8', input: answer })
+      }
+      expect(doctor(`${PEN} doctor --fix`, 'yes\n')).toMatchObject({
+        status: 2,
+        stderr: expect.stringContaining('asks before it changes anything'),
+      })
+      const alone = isRoot ? 'unshare --net' : 'unshare --map-current-user --net'
+      const onTerminal = `${alone} script -qec '${PEN} doctor --fix' /dev/null`
+      const refused = doctor(onTerminal, 'no\n'.repeat(9)).stdout
+      expect(refused).toMatch(/vm-files: isolation "vm" is not set up.*\s+fix: pen build --isolation vm/)
+      expect(refused).not.toContain('preparing the kernel')
+      expect(doctor(onTerminal, 'yes\n'.repeat(9)).stdout).toContain('apt could not fetch')
     }),
   120_000,
 )

@@ -1,0 +1,36 @@
+/**
+ * The first line that a guest gets over its port: what it needs to enter a sandbox. A guest waits for it after its boot,
+ * and a snapshot is taken there. The orders of the exec daemon follow.
+ */
+import { protocolError } from './frame.ts'
+
+/** What a guest prints on its console when it waits. */
+export const WAITING = 'pen: waiting'
+
+/** The names under which the guest finds the whole tree, and the project in it. */
+export const TAG = { tree: 'tree', project: 'project' } as const
+
+export interface GuestLine {
+  readonly project: string
+  /** Limits of each user and each process. */
+  readonly processes: number
+  readonly files: number
+  /** Bytes of `/dev/shm`. */
+  readonly shared: number
+  /** The host's clock, in milliseconds. */
+  readonly time: number
+  /** Random bytes that no other guest gets. */
+  readonly seed: string
+}
+
+export const MAX_GUEST_LINE = 16_384
+
+export const writeGuestLine = (line: GuestLine): string => `${JSON.stringify(line)}\n`
+
+export function readGuestLine(text: string): GuestLine {
+  const { project, processes, files, shared, time, seed } = JSON.parse(text) as GuestLine
+  const numbers = [processes, files, shared, time]
+  if (!project.startsWith('/') || !numbers.every(Number.isSafeInteger) || seed === '')
+    throw protocolError('an invalid first line')
+  return { project, processes, files, shared, time, seed }
+}

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseGlob } from '../policy/files/glob.ts'
+import type { Policy } from '../policy/policy.ts'
+import { deniedWays } from './denied-ways.ts'
+
+let ws = ''
+beforeEach(() => {
+  ws = realpathSync(mkdtempSync(join(tmpdir(), 'pen-ways-')))
+})
+afterEach(() => rmSync(ws, { recursive: true, force: true }))
+
+/** Only the parts that are asked for. */
+function ways(rules: readonly string[], matches: readonly string[] = []) {
+  const deny = rules.map(text => {
+    if (!/[*?]/.test(text)) return { rule: { kind: 'path', path: `${ws}/${text}` } }
+    const glob = parseGlob(text)
+    if (!glob.ok) throw new Error(glob.why)
+    return { rule: { kind: 'glob', glob: glob.value } }
+  })
+  const policy = { workspace: ws, files: { deny, write: [{ rule: { path: ws } }] } } as unknown as Policy
+  const { pins, watch } = deniedWays(
+    policy,
+    matches.map(path => `${ws}/${path}`),
+  )
+  const short = (path: string): string => path.slice(ws.length + 1)
+  return {
+    pins: pins.map(short),
+    watch: watch.map(({ path, rule }) => `${short(path)} ${rule.kind === 'link' ? rule.text : rule.kind}`),
+  }
+}
+
+test('directories on the way are pinned, and a link may replace none of them; the top needs neither', () => {
+  mkdirSync(`${ws}/a/b`, { recursive: true })
+  expect(ways(['.env', '.env*'])).toEqual({ pins: [], watch: [] })
+  expect(ways(['a/b/c/key', 'a/*.pem'])).toEqual({
+    pins: ['a', 'a/b'],
+    watch: ['a/b/c no-link', 'a no-link'],
+  })
+})
+
+test('a glob counts up to its first pattern, and one for any depth does not count', () => {
+  mkdirSync(`${ws}/a/b`, { recursive: true })
+  expect(ways(['a/*/c/key', '**/a/key'], ['a/b/c/key'])).toEqual({ pins: ['a'], watch: ['a no-link'] })
+})
+
+test('a link of the start stays, and the directories behind it are kept too', () => {
+  mkdirSync(`${ws}/real/deep`, { recursive: true })
+  symlinkSync('../real', `${ws}/real/back`)
+  symlinkSync('real/back', `${ws}/conf`)
+  writeFileSync(`${ws}/real/deep/key`, '')
+  expect(ways(['conf/deep/key', 'conf/other'])).toEqual({
+    pins: ['real', 'real/deep'],
+    watch: ['conf real/back', 'real/back ../real', 'real/deep no-link', 'real no-link'],
+  })
+})
+
+test('a link that leads through a directory and back is refused; one that leads up first is not', () => {
+  mkdirSync(`${ws}/a/b`, { recursive: true })
+  const link = (text: string) => {
+    rmSync(`${ws}/a/conf`, { force: true })
+    symlinkSync(text, `${ws}/a/conf`)
+    return () => ways(['a/conf/key'])
+  }
+  for (const text of [
+    'b/..',
+    'b/../b',
+    './b//.././b',
+    '../a/../b',
+    'b/./../x',
+    '...//..',
+    `${ws}/a/../a`,
+    '.b/..',
+  ])
+    expect(link(text), text).toThrow('leads through a directory and back')
+  for (const text of ['../a/b', './../a', 'b', '../..', 'b..', '..b/c', `${ws}/a/b`])
+    expect([text, link(text)().watch[0]]).toEqual([text, `a/conf ${text}`])
+})

@@ -1,0 +1,53 @@
+/**
+ * Keeps the ways to denied paths. A sandbox could rename a directory on the way and put a link there, or remove a link
+ * that is there. Then the host's next file would land at a path that is not denied. So directories on the way are pinned,
+ * links are restored, and new links are moved away.
+ */
+import { lookAt } from '../base/beneath/look-at.ts'
+import { dirname } from '../base/posix-path.ts'
+import { isPattern } from '../policy/files/glob.ts'
+import type { Policy } from '../policy/policy.ts'
+import { linkTarget, linkText, MAX_LINKS, type PlacesFound, type Watched } from './places.ts'
+
+export type DeniedWays = Omit<PlacesFound, 'protect'>
+
+/**
+ * The paths of the rules, with links not yet resolved. A glob counts up to its first pattern: there may be thousands of
+ * directories that match a pattern.
+ */
+const named = ({ workspace, files }: Policy): readonly string[] =>
+  files.deny.flatMap(({ rule }) => {
+    if (rule.kind === 'path') return [rule.path]
+    const { anyDepth, components } = rule.glob
+    const first = components.findIndex(isPattern)
+    return anyDepth ? [] : [[workspace, ...components.slice(0, first < 0 ? undefined : first + 1)].join('/')]
+  })
+
+/** `matches` are existing paths that globs deny: their directories are pinned with their covers. */
+export function deniedWays(policy: Policy, matches: readonly string[]): DeniedWays {
+  const roots = [policy.workspace, ...policy.files.write.map(({ rule }) => rule.path)]
+  const pins = new Set<string>()
+  const watch = new Map<string, Watched>()
+  const follow = (path: string, isNamed: boolean, links = 0): void => {
+    const root = roots.find(one => path.startsWith(`${one}/`))
+    if (root === undefined || links > MAX_LINKS) return
+    for (let end = root.length; end < path.length; ) {
+      const slash = path.indexOf('/', end + 1)
+      end = slash < 0 ? path.length : slash
+      const prefix = path.slice(0, end)
+      const stats = lookAt(prefix)
+      const text = stats?.isSymbolicLink() ? linkText(prefix) : undefined
+      if (text !== undefined) {
+        watch.set(prefix, { path: prefix, root, rule: { kind: 'link', text } })
+        follow(linkTarget(prefix, text) + path.slice(end), isNamed, links + 1)
+        return
+      }
+      if (isNamed && slash >= 0 && stats?.isDirectory()) pins.add(prefix)
+    }
+    const last = dirname(path)
+    if (isNamed && last !== root) watch.set(last, { path: last, root, rule: { kind: 'no-link' } })
+  }
+  for (const path of named(policy)) follow(path, true)
+  for (const path of matches) follow(path, false)
+  return { pins: [...pins], watch: [...watch.values()] }
+}

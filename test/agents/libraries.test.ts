@@ -1,0 +1,43 @@
+/** Libraries for Node.js that bring their own HTTP, in a sandbox that opens TLS: they trust pen and reach the server. */
+import { expect } from 'bun:test'
+import { join } from 'node:path'
+import { runSteps } from '../conformance/network/steps.ts'
+import { forEachKind } from '../conformance/network/world.ts'
+
+const PACKAGES = join(import.meta.dir, 'node_modules')
+const KEY = 'key-0123456789-abcdefghij'
+
+const UNDICI = `const { request } = require('${PACKAGES}/undici')
+request('https://allowed.test/undici', { headers: { 'x-api-key': process.env.API_KEY } })
+  .then(async ({ body }) => console.log(await body.text()))`
+
+const GRPC = `const grpc = require('${PACKAGES}/@grpc/grpc-js')
+const fields = new grpc.Metadata()
+fields.set('x-api-key', process.env.API_KEY)
+const client = new grpc.Client('allowed.test:8444', grpc.credentials.createSsl())
+const text = { from: bytes => bytes, to: text => Buffer.from(text) }
+client.makeUnaryRequest('/test.Echo/Say', text.to, text.from, 'hi', fields, (error, answer) => {
+  console.log(error ? error.message : answer.toString())
+  client.close()
+})`
+
+forEachKind(
+  'P22 undici and gRPC use a key that is not inside, without any setting',
+  async (world, project) => {
+    const to = ['allowed.test:443', 'allowed.test:8444']
+    const secret = { name: 'API_KEY', from: { env: 'HOST_KEY' }, to, in: ['header:x-api-key'] }
+    project.writeLive('config.json', JSON.stringify({ version: 1, network: { http: to }, secrets: [secret] }))
+    project.write('undici.cjs', UNDICI)
+    project.write('grpc.cjs', GRPC)
+    const heard = world.listen()
+    const { steps } = await runSteps(
+      project,
+      { undici: 'node undici.cjs', grpc: 'node grpc.cjs' },
+      { env: { HOST_KEY: KEY }, flags: ['--read', PACKAGES] },
+    )
+    expect([steps.undici.said, steps.grpc.said]).toEqual([expect.stringContaining('hello from'), 'hello\n'])
+    expect(heard.requests).toContain(`field x-api-key ${KEY}`)
+    expect(heard.requests).toContain(`grpc /test.Echo/Say ${KEY}`)
+  },
+  { once: true, needs: join(PACKAGES, '@grpc/grpc-js') },
+)

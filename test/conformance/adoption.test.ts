@@ -1,0 +1,59 @@
+import { expect } from 'bun:test'
+import { chmodSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Box } from './box.ts'
+import { conformance } from './conformance.ts'
+
+const G = 'git -c user.name=A -c user.email=a@example.com'
+/** A repository with a ref, a log and a detached commit that do not cross. */
+const MAKE = `${G} init -q -b main .; echo 1 >file; git add file; ${G} commit -qm one; git update-ref refs/wip/mine HEAD
+  git checkout -q --detach; ${G} commit -q --allow-empty -m detached; git checkout -q main`
+
+/** pen's state of a project in the home directory. */
+function stateOf(box: Box, name: string): string {
+  const all = join(box.home, '.pen/sandboxes')
+  return join(all, readdirSync(all).find(id => id.startsWith(`${name}-`)) ?? '')
+}
+
+conformance(
+  'P24 a locked repository that was made inside becomes the host’s own, and nothing of it is lost',
+  async box => {
+    const { stdout, stderr } = await box.sh(
+      `${MAKE}; git rev-parse HEAD@{1}; git config core.fsmonitor evil; chmod 555 .git/objects .git/refs .git; chmod 0 .git/logs; chmod 0 .`,
+    )
+    const [detached = ''] = stdout.split('\n')
+    chmodSync(box.project, 0o755)
+    expect(box.host('git log --format=%s; git status --short; git config core.fsmonitor || true')).toBe(
+      'one\n',
+    )
+    const [, kept = ''] = /is kept at (\S+)/.exec(stderr) ?? []
+    expect(readdirSync(kept)).toContain('git')
+    const inKept = `git --git-dir=${kept}/git`
+    expect(
+      box.host(`${inKept} cat-file -t ${detached}; ${inKept} for-each-ref --format='%(refname)' refs/wip`),
+    ).toBe('commit\nrefs/wip/mine\n')
+  },
+)
+
+conformance(
+  'P24 after a kill, before or after pen took the repository, the next run brings its commits to the host',
+  async box => {
+    for (const when of ['before', 'after', 'remade']) {
+      const cwd = box.directory(join(box.home, when))
+      const run = ['/bin/sh', '-c', `${MAKE}; echo ready; sleep 60`]
+      const { child, printed, ended } = box.start(run, { cwd, through: 'exec "$@"' })
+      await printed('ready')
+      child.kill('SIGKILL')
+      await ended
+      const state = stateOf(box, when)
+      const [record = ''] = readdirSync(join(state, 'watching'))
+      const entry = join(state, 'git', record)
+      // As a kill between two steps of pen leaves it.
+      if (when !== 'before') box.host(`sleep 2; mkdir -p ${entry}; mv ${cwd}/.git ${entry}/dir`)
+      if (when === 'remade') box.host(`cd ${cwd}; git init -q -b main .`)
+      await box.sh('true', { cwd })
+      expect([when, box.host(`cd ${cwd}; git log --format=%s main`)]).toEqual([when, 'one\n'])
+      expect([when, readdirSync(join(state, 'watching'))]).toEqual([when, []])
+    }
+  },
+)

@@ -1,0 +1,49 @@
+import { expect } from 'bun:test'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { conformance } from './conformance.ts'
+
+const G = 'git -c user.name=A -c user.email=a@example.com -c protocol.file.allow=always'
+
+/** Waits until the mount is gone, and plants a repository in its place. git on the host would run its monitor. */
+const plant = (dir: string): string =>
+  `echo ready; until [ ! -e ${dir}/.git/HEAD ] && [ ! -f ${dir}/.git ] && git init -q ${dir} 2>/dev/null; do sleep 0.005; done
+  printf '[core]\\n\\tfsmonitor = echo evil > %s/evil; false\\n' "$PWD" >>${dir}/.git/config; sleep 30`
+
+/** Each takes a mount of the sandbox away: what, where the repository is planted, and the command on the host. */
+const REPLACED: readonly (readonly [string, string, string])[] = [
+  ['.git', '.', 'rm -rf .git'],
+  ['.git', '.', 'mv .git ../kept; mkdir -p .git'],
+  ['lib/.git', 'lib', 'rm lib/.git'],
+  ['empty', 'empty', 'rmdir empty'],
+]
+
+conformance(
+  'P3 a .git that the host replaces during a run ends the sandbox, and git enters nothing it wrote there',
+  async box => {
+    box.host(`mkdir ../source; cd ../source; git init -q .; ${G} commit -q --allow-empty -m lib
+      cd ../project; git init -q -b main .; for n in lib empty; do ${G} submodule --quiet add ../source $n; done
+      ${G} commit -qm sub; git submodule --quiet deinit -f empty`)
+    for (const [name, dir, command] of REPLACED) {
+      box.host('rm -rf ../work; cp -a . ../work')
+      const cwd = join(box.home, 'work')
+      const { child, ended, printed } = box.start(['/bin/sh', '-c', plant(dir)], { cwd })
+      await printed('ready')
+      // The twin: what git does by itself replaces none of these.
+      box.host(`cd ../work; ${G} commit -q --allow-empty -m twin; git pack-refs --all; git gc -q`)
+      await Bun.sleep(600)
+      expect([command, child.exitCode]).toEqual([command, null])
+      box.host(`cd ../work; ${command}`)
+      const { code, stderr } = await ended
+      expect([command, code, stderr]).toEqual([
+        command,
+        137,
+        expect.stringContaining(`${cwd}/${name} was replaced or removed on the host`),
+      ])
+      box.host('cd ../work; git status >/dev/null 2>&1 || true; rm -rf ../kept')
+      expect([command, existsSync(join(cwd, 'evil'))]).toEqual([command, false])
+      const left = readdirSync(join(cwd, dir === 'empty' && !existsSync(join(cwd, dir)) ? '.' : dir))
+      expect([command, left.includes('.git') && dir !== 'empty' && name !== '.git']).toEqual([command, false])
+    }
+  },
+)
