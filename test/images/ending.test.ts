@@ -17,15 +17,18 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'] as const)
     shop.dockerfile(`ARG PEN_BASE\nFROM $PEN_BASE\nRUN sleep ${mark}\n`)
     const digest = /^sha256:\w+$/m.exec(shop.build().out)?.[0] ?? ''
     const { argv } = shop.words('build', '--backend', engine.backend, '--yes', '--expect', digest)
+    const before = workingContainers(shop)
     const child = spawn(argv[0] ?? '', argv.slice(1), { stdio: 'ignore' })
     const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
     await until(() => running(mark).length > 0)
+    // Builds of other tests in the same storage end by themselves.
+    const added = workingContainers(shop).filter(id => !before.includes(id))
     // `setpriv` and `env` exec their command: the process is the same.
     process.kill(child.pid ?? 0, signal)
     const code = await ended
     if (signal !== 'SIGKILL') expect(code).toBe(signal === 'SIGINT' ? 130 : 143)
     await until(() => running(mark).length === 0)
-    await until(() => workingContainers(shop).length === 0)
+    await until(() => !workingContainers(shop).some(id => added.includes(id)))
     if (signal !== 'SIGKILL') expect(buildDirectories(shop)).toEqual([])
     // The next build removes what a killed one had to leave.
     shop.dockerfile('ARG PEN_BASE\nFROM $PEN_BASE\n')
@@ -53,7 +56,7 @@ onEachEngine(
   },
 )
 
-/** podman lists its build containers separately. */
+/** The ids of containers in which a build runs. podman lists them separately. */
 const workingContainers = (shop: Workshop): string[] =>
   shop
     .ask(
@@ -61,10 +64,11 @@ const workingContainers = (shop: Workshop): string[] =>
       '--all',
       ...(shop.engine.backend === 'podman' ? ['--external'] : []),
       '--format',
-      '{{.Command}}',
+      '{{.ID}} {{.Command}}',
     )
     .out.split('\n')
-    .filter(command => /buildah|sleep/.test(command))
+    .filter(line => /buildah|sleep/.test(line))
+    .map(line => line.split(' ')[0] ?? '')
 
 const buildDirectories = (shop: Workshop): string[] =>
   existsSync(shop.stateDir) ? readdirSync(shop.stateDir).filter(name => name.startsWith('build-')) : []
