@@ -91,9 +91,12 @@ async function runSuite(suite: Suite): Promise<Tally> {
   }
 }
 
+/** Bun's name for a `beforeAll` that failed. No pattern finds it: the whole file runs again. */
+const SETUP = '(unnamed)'
+
 /** The same test alone, on any engine. */
 async function passesAlone(suite: Suite, { file, name }: NonNullable<Failure['test']>): Promise<boolean> {
-  const exactly = `${name.replace(/[^\w ]/g, '\\$&')}$`
+  const exactly = name === SETUP ? '' : `${name.replace(/[^\w ]/g, '\\$&')}$`
   const env = { ...suite.env, PEN_EVERY_ENGINE: '1' }
   const alone = { ...suite, name: `${suite.name}-alone`, env }
   const { late, tally } = await bunTest(alone, ['--test-name-pattern', exactly, `./${file}`])

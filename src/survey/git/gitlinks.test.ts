@@ -92,6 +92,20 @@ describe('a broken index', () => {
     expect(parseIndex(bytes.subarray(0, 100)).complete).toBe(false)
   })
 
+  test('is incomplete with a name that no path can have: each entry of version 4 would copy it', () => {
+    const named = (length: number): Buffer => {
+      const index = Buffer.alloc(12 + 62 + 1 + length + 1 + 20)
+      index.write('DIRC')
+      index.writeUInt32BE(4, 4)
+      index.writeUInt32BE(1, 8)
+      index.writeUInt32BE(0o100644, 12 + 24)
+      index.writeUInt16BE(0xfff, 12 + 60)
+      index.fill('a', 12 + 62 + 1, 12 + 62 + 1 + length)
+      return index
+    }
+    expect([4096, 4097].map(length => parseIndex(named(length)).complete)).toEqual([true, false])
+  })
+
   test('with any byte changed never throws', () => {
     for (let at = 0; at < index().length; at++) {
       const bytes = index()

@@ -99,6 +99,8 @@ export function parseIndex(bytes: Buffer): Gitlinks {
   return { paths, complete }
 }
 
+const PATH_MAX = 4096
+
 function parseEntries(bytes: Buffer, hash: number): Gitlinks & { readonly next: number } {
   const paths: string[] = []
   const end = bytes.length - hash
@@ -125,6 +127,8 @@ function parseEntries(bytes: Buffer, hash: number): Gitlinks & { readonly next: 
     }
     const nul = bytes.indexOf(0, at)
     if (nul < 0 || nul > end) return stop(false)
+    // The index may be a sandbox's. In version 4 every entry copies the name before it.
+    if (kept + nul - at > PATH_MAX) return stop(false)
     name = Buffer.concat([name.subarray(0, kept), bytes.subarray(at, nul)])
     const length = flags & NAME_LENGTH
     if (length !== NAME_LENGTH && length !== name.length) return stop(false)

@@ -156,10 +156,11 @@ export class GitSurvey {
     else this.protectInside(dir, this.workspace)
   }
 
-  /** Every new repository of the user copies the hooks in this directory. */
+  /** Every new repository of the user copies the hooks and the settings in this directory. */
   #template(value: string, root: string): void {
     const dir = this.#resolve(this.workspace, value)
-    if (dir !== undefined) this.protectInside(`${dir}/hooks`, root)
+    if (dir === undefined) return
+    for (const name of ['hooks', 'config']) this.protectInside(`${dir}/${name}`, root)
   }
 
   /** git runs it at the top of the workspace. A word that is not an existing file is an ordinary argument. */

@@ -135,13 +135,13 @@ describe('other forms', () => {
     expect(facts.warnings.join()).toContain('driven/tools/linked')
   })
 
-  test('hooks of a template for new repositories are held, what else is in it is not', () => {
+  test('hooks and settings of a template for new repositories are held, its other files are not', () => {
     const dir = fresh('template')
     mkdirSync(`${dir}/git/hooks`, { recursive: true })
-    writeFileSync(`${dir}/git/description`, '')
+    for (const name of ['description', 'config']) writeFileSync(`${dir}/git/${name}`, '')
     writeFileSync(`${base}/templates`, '[init]\ntemplateDir = ~/template/git\n')
     const facts = shown(survey('template', { home: base, userConfigs: [`${base}/templates`] }))
-    expect(facts.protect).toEqual(['template/git/hooks'])
+    expect(facts.protect.toSorted()).toEqual(['template/git/config', 'template/git/hooks'])
   })
 
   test('hooks at the top of the workspace cannot be held, and that is reported', () => {
