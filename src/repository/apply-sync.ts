@@ -167,7 +167,7 @@ export function parentsOf(path: string): string[] {
 const bytes = (lines: readonly string[]): Buffer => Buffer.from(lines.join(''), 'latin1')
 
 /** The directory of a worktree's record. */
-const recordAt = ({ gitDir }: At, record: string): At => {
+export const recordAt = ({ gitDir }: At, record: string): At => {
   const path = [gitDir, record === '.' ? undefined : record].filter(part => part !== undefined).join('/')
   return path === '' ? {} : { gitDir: path }
 }

@@ -1,6 +1,6 @@
 /** Lines for the user about a sync: only what is not on the host as expected. */
 import { printable, shellWord } from '../base/printable.ts'
-import type { Aside } from './plan-sync.ts'
+import { type Aside, HELD_HEAD } from './plan-sync.ts'
 import type { SyncReport } from './repository-sync.ts'
 
 const MAX_LINES = 20
@@ -58,6 +58,8 @@ function describeAside(
   const place = shellWord(worktree)
   const merge = `${place === undefined ? 'git' : `git -C ${place}`} merge ${shellWord(ref) ?? ref}`
   const what = `git: ${short(name)}${where}`
+  if (name === HELD_HEAD && reason === 'moved-there')
+    return `git: HEAD${where} moved on the host too: the sandbox's commits without a branch are at ${printable(ref, 300)}; to make a branch of them: git branch NAME ${shellWord(ref) ?? ref}`
   switch (reason) {
     case 'moved-there':
       return `${what} moved on the host too: the sandbox's commits are at ${printable(ref, 300)}; to merge them: pen git import --merge`

@@ -37,6 +37,7 @@ const rules = (some: Partial<SyncRules> = {}): SyncRules => ({
   records: ['.'],
   judge: judgeName,
   contains: async () => false,
+  hasCommit: async () => false,
   consentToNew: async () => [],
   consentToStep: async () => [],
   ...some,

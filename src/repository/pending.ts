@@ -10,6 +10,7 @@ import { GitBox } from './git-box.ts'
 import { runGit } from './git-runner.ts'
 import { HostGit } from './host-git.ts'
 import { syncedFile } from './make-own-directory.ts'
+import { hasCommit } from './new-commits.ts'
 import { currentCommit } from './plan-sync.ts'
 import { CROSSES_TO_HOST, hasStaged } from './repository-sync.ts'
 import { readState } from './state.ts'
@@ -59,11 +60,16 @@ export async function pendingIn({
         commit: id,
       })
     }
-    for (const record of below === undefined ? records : ['.'])
-      if (own.heads.get(record)?.isOpen)
-        out.push({ name: `${before}rebase, merge, pick or bisect`, what: 'unfinished', commit: undefined })
+    const ours = below === undefined ? records : ['.']
     const at = below === undefined ? {} : { gitDir: below }
-    if (await hasStaged(box.run, host.run, at))
+    for (const record of ours) {
+      const { branch, commit, isOpen } = own.heads.get(record) ?? {}
+      if (isOpen)
+        out.push({ name: `${before}rebase, merge, pick or bisect`, what: 'unfinished', commit: undefined })
+      else if (branch === undefined && commit !== undefined && !(await hasCommit(host.run, at, commit)))
+        out.push({ name: `${before}HEAD`, what: 'not on the host yet', commit })
+    }
+    if (await hasStaged(box.run, host.run, at, ours))
       out.push({ name: `${before}staged files`, what: 'not on the host yet', commit: undefined })
   }
   return out

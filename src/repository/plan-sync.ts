@@ -46,7 +46,7 @@ export interface Aside {
   readonly worktree?: string | undefined
 }
 
-/** A detached HEAD that waits for consent. */
+/** A detached HEAD that is put aside. */
 export const HELD_HEAD = 'refs/heads/HEAD'
 
 export interface SyncPlan {
@@ -78,6 +78,10 @@ export interface SyncRules {
   readonly judge: (name: string, there: ReadonlyMap<string, string>) => string | undefined
   /** Whether `newer` has `older` in its history. */
   readonly contains: (newer: string, older: string) => Promise<boolean>
+  /** Whether a ref of the host has the commit in its history. */
+  readonly hasCommit: (commit: string) => Promise<boolean>
+  /** Inside, HEAD may follow the host's to a branch that another worktree has. */
+  readonly sharesBranches?: boolean
   /** Paths that need consent, in commits that are not there yet. */
   readonly consentToNew: (now: string) => Promise<readonly string[]>
   /** Paths that need consent when HEAD and the index go from one commit to the other. */
@@ -97,12 +101,12 @@ export async function planSync(
   const isWaiting = (record: string): boolean =>
     here.heads.get(record)?.isBusy === true || there.heads.get(record)?.isBusy === true
   const branchesOf = (some: (record: string) => boolean): ReadonlySet<string | undefined> =>
-    new Set([...there.heads, ...here.heads].flatMap(([record, { branch }]) => (some(record) ? [branch] : [])))
+    new Set([...there.heads, ...here.heads].flatMap(([record, head]) => (some(record) ? branches(head) : [])))
   const ours = branchesOf(record => records.includes(record))
   const waiting = branchesOf(record => records.includes(record) && isWaiting(record))
   const elsewhere = new Set(
-    [...there.heads].flatMap(([record, { branch, isBare }]) =>
-      records.includes(record) || isBare ? [] : [branch],
+    [...there.heads].flatMap(([record, head]) =>
+      records.includes(record) || head.isBare ? [] : branches(head),
     ),
   )
   // New refs of one sync may shadow each other, too.
@@ -146,7 +150,11 @@ export async function planSync(
     else if (other === undefined || !(await rules.contains(other, now)))
       aside.push({ name, id: now, reason: 'moved-there' })
   }
-  const { heads, indexes, held, odd } = await planHeads(here, there, rules, refs, isWaiting)
+  const { heads, indexes, held, odd, late } = await planHeads(here, there, rules, {
+    moves: refs,
+    elsewhere,
+    isWaiting,
+  })
   const known = new Set([...there.stashes, ...synced.stashes])
   const fresh = here.stashes.filter(id => !known.has(id)).reverse()
   const stashes = fresh.slice(0, Math.max(0, rules.maxNew - count))
@@ -157,39 +165,81 @@ export async function planSync(
     aside: [...aside, ...held],
     refused: [...refused, ...odd],
     deleted,
-    waits,
+    waits: waits || late,
     stashes,
     left: left + fresh.length - stashes.length,
   }
 }
 
+/** The branch that is checked out, and the one that an unfinished operation comes back to. */
+const branches = ({ branch, returnsTo }: Head): readonly (string | undefined)[] => [branch, returnsTo]
+
 /** What the host, or the sandbox, has checked out. */
 export const currentCommit = ({ heads }: RepositoryState, records: readonly string[]): string | undefined =>
   records.map(record => heads.get(record)?.commit).find(commit => commit !== undefined)
 
+interface PlannedRefs {
+  readonly moves: readonly RefMove[]
+  /** Branches of worktrees that are not the sandbox's. */
+  readonly elsewhere: ReadonlySet<string | undefined>
+  readonly isWaiting: (record: string) => boolean
+}
+
+interface PlannedHeads extends Pick<SyncPlan, 'heads' | 'indexes'> {
+  readonly held: readonly Aside[]
+  readonly odd: SyncPlan['refused']
+  /** HEAD moved, and has to wait. */
+  readonly late: boolean
+}
+
 async function planHeads(
   here: RepositoryState,
   there: RepositoryState,
-  { synced, records, consentToNew, consentToStep, judge }: SyncRules,
-  moves: readonly RefMove[],
-  isWaiting: (record: string) => boolean,
-): Promise<
-  Pick<SyncPlan, 'heads' | 'indexes'> & { readonly held: readonly Aside[]; readonly odd: SyncPlan['refused'] }
-> {
+  {
+    synced,
+    records,
+    contains,
+    hasCommit,
+    sharesBranches = false,
+    consentToNew,
+    consentToStep,
+    judge,
+  }: SyncRules,
+  { moves, elsewhere, isWaiting }: PlannedRefs,
+): Promise<PlannedHeads> {
   const after = new Map(there.refs)
   for (const { name, new: id } of moves) after.set(name, id)
   const heads: HeadMove[] = []
   const indexes: IndexMove[] = []
   const held: Aside[] = []
   const odd: { name: string; why: string }[] = []
+  let late = false
   for (const record of records) {
     const [from, to, was] = [here.heads.get(record), there.heads.get(record), synced.heads.get(record)]
-    if (from === undefined || to === undefined || isWaiting(record)) continue
+    if (from === undefined || to === undefined) continue
+    const hasMoved = !sameHead(from, to) && !sameHead(from, was)
+    if (isWaiting(record)) {
+      late ||= hasMoved
+      continue
+    }
     const follows = !sameHead(from, to) && sameHead(to, was)
-    if (!follows && !sameHead(from, to)) continue
+    if (!follows && !sameHead(from, to)) {
+      // It moved on both sides. A branch was looked at among the refs.
+      const { branch, commit } = from
+      if (!hasMoved || branch !== undefined || commit === undefined) continue
+      const tips = moves.map(move => move.new)
+      if ((await hasCommit(commit)) || (await isInOne(tips, commit, contains))) continue
+      const paths = await consentToNew(commit)
+      held.push({ name: HELD_HEAD, id: commit, reason: paths.length > 0 ? 'consent' : 'moved-there', paths })
+      continue
+    }
     // HEAD may name a branch without a commit, or no branch at all.
     const { branch = 'refs/heads/' } = from
-    const why = branch.startsWith('refs/heads/') ? undefined : 'HEAD names it, and it is not a branch'
+    const why = !branch.startsWith('refs/heads/')
+      ? 'HEAD names it, and it is not a branch'
+      : elsewhere.has(branch) && !sharesBranches
+        ? 'HEAD names it, and it is checked out in another worktree'
+        : undefined
     const whyNew = branch === 'refs/heads/' || there.refs.has(branch) ? undefined : judge(branch, there.refs)
     if (follows && (why ?? whyNew) !== undefined) {
       odd.push({ name: branch, why: why ?? whyNew ?? '' })
@@ -214,7 +264,16 @@ async function planHeads(
     if (commit !== undefined && commit !== to.commit)
       indexes.push({ record, branch: from.branch, old: to.commit, new: commit })
   }
-  return { heads, indexes, held, odd }
+  return { heads, indexes, held, odd, late }
+}
+
+async function isInOne(
+  tips: readonly string[],
+  commit: string,
+  contains: SyncRules['contains'],
+): Promise<boolean> {
+  for (const tip of tips) if (await contains(tip, commit)) return true
+  return false
 }
 
 /** Letters of any language, and what people write in branch names. No shell, terminal or glob character. */

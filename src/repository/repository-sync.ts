@@ -2,11 +2,21 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import type { AuditEventOf } from '../audit/event.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
-import { type At, applyHead, applyIndex, applyRefs, type Change, pathText, storeStash } from './apply-sync.ts'
+import {
+  type At,
+  applyHead,
+  applyIndex,
+  applyRefs,
+  type Change,
+  pathText,
+  recordAt,
+  storeStash,
+} from './apply-sync.ts'
 import { Consent, type Guarded } from './consent.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 import { importLargeFiles } from './import-large-files.ts'
 import { type ImportOptions, importObjects, spend } from './import-objects.ts'
+import { hasCommit } from './new-commits.ts'
 import {
   type Aside,
   currentCommit,
@@ -110,17 +120,16 @@ export class RepositorySync {
     })
     const { moved, aside } = await this.#toHost(out, needed)
     const after = await readHostState(host.run, gitDir)
-    const back = await planSync(
-      after,
-      own,
-      this.#rules(CROSSES_TO_SANDBOX, () => undefined),
-    )
+    const back = await planSync(after, own, {
+      ...this.#rules(CROSSES_TO_SANDBOX, () => undefined),
+      sharesBranches: true,
+    })
     await this.#apply(box.run, back, TO_SANDBOX)
     await this.#setRefs(box.run, 'host', back.aside)
     const now = await readState(box.run, gitDir)
     this.#synced = this.#agreed(now, after)
     const isOpen = records.some(record => now.heads.get(record)?.isOpen === true)
-    const isStaged = !isOpen && (await hasStaged(box.run, host.run, this.#at))
+    const isStaged = !isOpen && (await hasStaged(box.run, host.run, this.#at, records))
     const worktrees = [...now.heads.keys()].filter(record => !after.heads.has(record))
     const isComplete =
       !isOpen &&
@@ -306,6 +315,7 @@ export class RepositorySync {
             ...this.#at,
           })
         ).code === 0,
+      hasCommit: commit => hasCommit(host.run, this.#at, commit),
       consentToNew: () => Promise.resolve([]),
       consentToStep: () => Promise.resolve([]),
     }
@@ -346,9 +356,21 @@ const crossing = ({ refs }: RepositoryState): string[] =>
 const commits = ({ heads }: RepositoryState): string[] =>
   [...heads.values()].flatMap(({ commit }) => (commit === undefined ? [] : [commit]))
 
-/** What the user staged before the start is staged on both sides. */
-export async function hasStaged(own: GitRunner, theirs: GitRunner, at: At): Promise<boolean> {
-  const call = { script: 'git diff-index --cached --ignore-submodules=none HEAD', ...at }
-  const [here, there] = await Promise.all([own(call), theirs(call)])
-  return here.code === 0 && there.code === 0 && !here.stdout.equals(there.stdout)
+/** A branch without a commit is compared with no files. */
+const STAGED = `head=$(git rev-parse -q --verify 'HEAD^{commit}') || head=$(git hash-object -t tree /dev/null) || exit
+git diff-index --cached --ignore-submodules=none "$head"`
+
+/** What the user staged before the start is staged on both sides. What git cannot tell may be staged. */
+export async function hasStaged(
+  own: GitRunner,
+  theirs: GitRunner,
+  at: At,
+  records: readonly string[],
+): Promise<boolean> {
+  for (const record of records) {
+    const call = { script: STAGED, ...recordAt(at, record) }
+    const [here, there] = await Promise.all([own(call), theirs(call)])
+    if (here.code !== 0 || there.code !== 0 || !here.stdout.equals(there.stdout)) return true
+  }
+  return false
 }

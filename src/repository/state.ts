@@ -13,6 +13,8 @@ export interface Head {
   /** A rebase, merge, pick, revert or bisect is unfinished, or a git command works on the index. */
   readonly isBusy: boolean
   readonly isOpen: boolean
+  /** The branch that an unfinished rebase or bisect moves, or goes back to. */
+  readonly returnsTo?: string | undefined
   /** It has no working tree: its HEAD holds no branch. */
   readonly isBare?: boolean
 }
@@ -44,7 +46,13 @@ for path in "$top/." "$top"/worktrees/* "$top"/worktrees/.[!.]*; do
   done
   [ $open = - ] && [ "$record" = . ] && [ "$(git config --type=bool core.bare)" = true ] && open=bare
   [ $open = - ] && [ -e "$GIT_DIR/index.lock" ] && open=locked
-  echo "head $open $(git rev-parse -q --verify 'HEAD^{commit}' || echo -) $(git symbolic-ref -q HEAD || echo -) $record"
+  back=-
+  for file in rebase-merge/head-name rebase-apply/head-name BISECT_START; do
+    [ -f "$GIT_DIR/$file" ] && read -r back <"$GIT_DIR/$file"
+  done
+  case $back in -|refs/*) ;; *) back=refs/heads/$back ;; esac
+  case $back in *[[:space:]]*) back=- ;; esac
+  echo "head $open $(git rev-parse -q --verify 'HEAD^{commit}' || echo -) $(git symbolic-ref -q HEAD || echo -) $back $record"
 done
 exit 0`
 
@@ -90,8 +98,8 @@ async function read(
   for (const line of output.toString('utf8').split('\n').slice(0, -1)) {
     const [kind, ...words] = line.split(' ')
     const [id = '', name = ''] = words
-    const [open, commit = '', branch = ''] = words
-    const record = words.slice(3).join(' ')
+    const [open, commit = '', branch = '', back = ''] = words
+    const record = words.slice(4).join(' ')
     const [, largeId] = LARGE.exec(id) ?? []
     if (kind === 'ref' && OBJECT_ID.test(id) && name.length <= MAX_NAME && words.length === 2)
       refs.set(name, id)
@@ -103,6 +111,7 @@ async function read(
         commit: OBJECT_ID.test(commit) ? commit : undefined,
         isBusy: open === 'open' || open === 'locked',
         isOpen: open === 'open',
+        returnsTo: open === 'open' && back.startsWith('refs/') ? back : undefined,
         isBare: open === 'bare',
       })
     else if (kind !== 'symbolic') onOdd(line)

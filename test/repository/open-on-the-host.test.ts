@@ -1,0 +1,146 @@
+import { describe, expect, test } from 'bun:test'
+import type { HostPath } from '../../src/policy/files/path.ts'
+import { pendingIn } from '../../src/repository/pending.ts'
+import { SANDBOX, TwoRepositories } from './two-repositories.ts'
+
+function started(...files: readonly string[]): TwoRepositories {
+  const two = new TwoRepositories()
+  for (const file of ['one', 'two', 'three', ...files]) two.host.commit(file)
+  return two.start()
+}
+
+const pending = async (two: TwoRepositories): Promise<string> =>
+  (await pendingIn({ ...two.options, entry: two.entry, dir: two.own as HostPath }))
+    .map(({ name, what }) => `${name}: ${what}`)
+    .join()
+
+const away = (branch: string): TwoRepositories => {
+  const two = new TwoRepositories()
+  for (const file of ['one', 'two', 'three']) two.host.commit(file)
+  two.host.git('worktree', 'add', '-q', '../away', '-b', branch)
+  return two
+}
+
+/** A commit on a branch, without a working tree. */
+function moveInside(two: TwoRepositories, branch: string): string {
+  const id = two.inside('commit-tree', '-p', branch, '-m', 'inside', `${branch}^{tree}`)
+  two.inside('update-ref', `refs/heads/${branch}`, id)
+  return id
+}
+
+describe('commits without a branch, while a bisect is open on the host', () => {
+  test('wait, are listed, and come over when it ends', async () => {
+    using two = started()
+    two.host.git('bisect', 'start', 'main', 'main~2')
+    two.inside('checkout', '-q', '--detach')
+    const id = two.commitInside('detached')
+    const { isComplete, lines } = await two.sync()
+    expect([isComplete, lines.join()]).toEqual([false, expect.stringContaining('pen git import')])
+    expect(await pending(two)).toBe('HEAD: not on the host yet')
+    two.host.git('bisect', 'reset')
+    expect((await two.sync()).isComplete).toBe(true)
+    expect(two.host.git('rev-parse', 'HEAD')).toBe(id)
+    expect(await pending(two)).toBe('')
+  })
+
+  test('are put aside, with a command, when HEAD of the host has moved at its end', async () => {
+    using two = started()
+    two.host.git('bisect', 'start', 'main', 'main~2')
+    two.inside('checkout', '-q', '--detach')
+    const id = two.commitInside('detached')
+    await two.sync()
+    two.host.git('bisect', 'reset', 'main~2')
+    for (let turn = 0; turn < 2; turn++) {
+      const { isComplete, lines } = await two.sync()
+      const line = `to make a branch of them: git branch NAME refs/pen/${SANDBOX}/heads/HEAD`
+      expect([isComplete, lines.join()]).toEqual([true, expect.stringContaining(line)])
+    }
+    two.host.git('gc', '-q', '--prune=now')
+    expect(two.host.git('rev-parse', `refs/pen/${SANDBOX}/heads/HEAD`)).toBe(id)
+  })
+
+  test('a detached HEAD at a commit that the host has is no commit to keep', async () => {
+    using two = started()
+    two.host.git('checkout', '-q', '--detach', 'main~2')
+    two.inside('checkout', '-q', '--detach', 'main~1')
+    expect(await two.sync()).toEqual({ isComplete: true, hasFailed: false, lines: [] })
+    expect(two.host.git('for-each-ref', 'refs/pen')).toBe('')
+  })
+})
+
+describe('staged files stay in the sandbox, and pen says so', () => {
+  test('in a linked worktree', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.host.git('worktree', 'add', '-q', 'inner', '-b', 'inner')
+    two.start()
+    two.host.write('inner/two', 'two')
+    two.insideAt('worktrees/inner', `${two.host.top}/inner`, 'add', 'two')
+    const { isComplete, lines } = await two.sync()
+    expect([isComplete, lines.join()]).toEqual([false, expect.stringContaining('staged files')])
+    expect(await pending(two)).toBe('staged files: not on the host yet')
+  })
+
+  test('in a repository without a commit', async () => {
+    using two = new TwoRepositories()
+    two.start()
+    expect((await two.sync()).isComplete).toBe(true)
+    two.host.write('one', 'one')
+    two.inside('add', 'one')
+    const { isComplete, lines } = await two.sync()
+    expect([isComplete, lines.join()]).toEqual([false, expect.stringContaining('staged files')])
+  })
+})
+
+describe('a branch of another worktree of the host', () => {
+  test('is not what HEAD goes to; a branch that is free is', async () => {
+    using two = away('away')
+    two.host.git('branch', 'free')
+    two.start()
+    two.inside('symbolic-ref', 'HEAD', 'refs/heads/away')
+    expect((await two.sync()).lines.join()).toContain('checked out in another worktree')
+    expect(two.host.git('symbolic-ref', 'HEAD')).toBe('refs/heads/main')
+    two.inside('symbolic-ref', 'HEAD', 'refs/heads/free')
+    expect((await two.sync()).isComplete).toBe(true)
+    expect(two.host.git('symbolic-ref', 'HEAD')).toBe('refs/heads/free')
+  })
+
+  test('does not move while it is rebased or bisected there', async () => {
+    for (const command of [
+      ['-c', 'sequence.editor=sed -i 1ibreak', 'rebase', '-q', '-i', '--root'],
+      ['bisect', 'start', 'HEAD', 'HEAD~2'],
+    ]) {
+      using two = away('topic')
+      two.start()
+      const before = two.host.git('rev-parse', 'topic')
+      two.host.at('../away', ...command)
+      expect(two.host.git('branch', '--list', 'topic', '--format=%(worktreepath)')).toBe('')
+      const id = moveInside(two, 'topic')
+      expect((await two.sync()).lines.join()).toContain('another worktree')
+      expect(two.host.git('rev-parse', 'topic')).toBe(before)
+      expect(two.host.git('rev-parse', `refs/pen/${SANDBOX}/heads/topic`)).toBe(id)
+    }
+  })
+
+  test('one that the sandbox has in a worktree of its own is where HEAD inside follows the user', async () => {
+    using two = started()
+    two.host.git('branch', 'other')
+    await two.sync()
+    two.inside('worktree', 'add', '-q', `${two.host.base}/made`, 'other')
+    two.host.git('switch', '-q', 'other')
+    await two.sync()
+    expect(two.inside('symbolic-ref', 'HEAD')).toBe('refs/heads/other')
+  })
+})
+
+test('a branch that the host rebases in the project waits until the rebase ends', async () => {
+  using two = started()
+  two.host.git('-c', 'sequence.editor=sed -i 1ibreak', 'rebase', '-q', '-i', '--root')
+  const before = two.host.git('rev-parse', 'main')
+  const id = moveInside(two, 'main')
+  expect((await two.sync()).isComplete).toBe(false)
+  expect(two.host.git('rev-parse', 'main')).toBe(before)
+  two.host.git('rebase', '--abort')
+  expect((await two.sync()).isComplete).toBe(true)
+  expect(two.host.git('rev-parse', 'main')).toBe(id)
+})
