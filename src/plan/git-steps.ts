@@ -17,7 +17,8 @@ export function gitSteps(git: GitDirectory, own: HostPath): Bind[] {
 export const emptyModule = (own: HostPath, number: number): HostPath =>
   `${own.slice(0, own.lastIndexOf('/'))}/modules/${number}` as HostPath
 
-function borrowed({ path, lentAt, alternates, hasLfs }: GitDirectory): Bind[] {
+/** Each object directory has the path inside that git looks at, also where a link leads to it on the host. */
+export function borrowed({ path, lentAt, alternates, hasLfs }: Omit<GitDirectory, 'submodules'>): Bind[] {
   const lend = (from: string, at: string): Bind => ({
     op: 'bind',
     from: from as HostPath,

@@ -13,8 +13,8 @@ const MAX_LARGE_BYTES = 4 * 1024 ** 3
 const pathOf = (id: string): string => `lfs/objects/${id.slice(0, 2)}/${id.slice(2, 4)}`
 
 export async function importLargeFiles(options: ImportOptions, ids: readonly string[]): Promise<void> {
-  const { host, box, world, scratch, gitDir, objects } = options
-  const top = objects.slice(0, -'/objects'.length)
+  const { host, box, world, scratch, gitDir, directory } = options
+  const top = directory.path
   const at: Pick<GitCall, 'gitDir'> = gitDir === undefined ? {} : { gitDir }
   for (const id of ids) {
     if (existsSync(`${top}/${pathOf(id)}/${id}`)) continue

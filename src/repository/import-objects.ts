@@ -9,6 +9,8 @@ import { PenError } from '../base/error.ts'
 import { pipe } from '../base/kernel/descriptor.ts'
 import { basename, dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
+import type { GitDirectory } from '../plan/facts.ts'
+import { borrowed } from '../plan/git-steps.ts'
 import type { Step } from '../plan/plan.ts'
 import type { GuestPath, HostPath } from '../policy/files/path.ts'
 import type { Budget } from './budget.ts'
@@ -70,9 +72,8 @@ export interface ImportOptions {
   readonly host: HostGit
   /** A submodule's directory below the repository. */
   readonly gitDir: string | undefined
-  /** The host's object directory, and what it borrows from. */
-  readonly objects: string
-  readonly alternates: readonly string[]
+  /** The host's git directory, whose objects are lent to the box. */
+  readonly directory: GitDirectory
   /** The repository lacks objects on purpose. */
   readonly isPartial: boolean
   readonly budget: Budget
@@ -127,7 +128,7 @@ export function spend({ budget }: ImportOptions, what: Parameters<Budget['spend'
 
 /** A repository that pen writes itself: no setting of the host's takes part in reading hostile objects. */
 function makeScratch(
-  { scratch, objects, isPartial }: ImportOptions,
+  { scratch, directory, isPartial }: ImportOptions,
   tips: readonly string[],
   known: readonly string[],
 ): void {
@@ -140,12 +141,9 @@ function makeScratch(
     `${scratch}/config`,
     `[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = ${format}\n${partial}`,
   )
-  writeFileSync(`${scratch}/objects/info/alternates`, `${quoted(objects)}\n`)
+  writeFileSync(`${scratch}/objects/info/alternates`, `${directory.lentAt}/objects\n`)
   writeFileSync(`${scratch}/tips`, [...tips, ...known.map(id => `^${id}`)].map(line => `${line}\n`).join(''))
 }
-
-/** As git reads a line that starts with a quote: a path may have a newline. */
-const quoted = (path: string): string => `"${path.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`
 
 interface Listed {
   readonly id: string
@@ -166,9 +164,11 @@ async function receive(
   const sending = options.box
     .run({ script: PACK, input, outputTo: write, ...at(options) })
     .finally(() => closeSync(write))
-  const checking = inScratch(options, CHECK, read, [strict, partial, options.objects]).finally(() =>
-    closeSync(read),
-  )
+  const checking = inScratch(options, CHECK, read, [
+    strict,
+    partial,
+    `${options.directory.lentAt}/objects`,
+  ]).finally(() => closeSync(read))
   const [sent, checked] = await Promise.all([sending, checking])
   if (sent.code !== 0) throw new ImportRefused(`git could not pack them (${lastLine(sent.stderr)})`)
   if (checked.code !== 0)
@@ -219,7 +219,7 @@ async function readObjects(
 }
 
 function inScratch(
-  { world, scratch, objects, alternates }: ImportOptions,
+  { world, scratch, directory }: ImportOptions,
   script: string,
   input: number | Buffer,
   args: readonly string[],
@@ -234,11 +234,7 @@ function inScratch(
   return runInBox(world, {
     argv: ['/bin/sh', '-c', `cd /scratch && ${script}`, 'pen', ...args],
     env: { ...GIT_ENVIRONMENT, PATH: BOX_PATH, HOME: '/tmp', GIT_DIR: '/scratch' },
-    steps: [
-      bind(scratch, '/scratch', 'rw'),
-      bind(`${scratch}/tips`, '/tips', 'ro'),
-      ...[objects, ...alternates].map(dir => bind(dir, dir, 'ro')),
-    ],
+    steps: [bind(scratch, '/scratch', 'rw'), bind(`${scratch}/tips`, '/tips', 'ro'), ...borrowed(directory)],
     input,
   })
 }

@@ -99,9 +99,9 @@ function removeBelow(path: string, except?: string): void {
   }
 }
 
-/** The file of a submodule, beside the one of its repository. */
+/** The file of a submodule, beside the one of its repository. By a hash: a path can be longer than a file name. */
 export const syncedFile = (top: string, below: string): string =>
-  below === '' ? top : `${top}-${encodeURIComponent(below.slice(1))}`
+  below === '' ? top : `${top}-${new Bun.CryptoHasher('sha256').update(below).digest('hex')}`
 
 /** What belongs to one worktree: HEAD, index, an unfinished operation. */
 function copyRecord(from: string, to: string): void {

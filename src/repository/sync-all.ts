@@ -145,15 +145,14 @@ export async function lacksCommits(
 
 function syncOptions(
   { world, entry, records, consent = new Set(), record = () => undefined }: SyncAllOptions,
-  { path, alternates }: GitDirectory,
+  directory: GitDirectory,
   below: string,
 ) {
   return {
     world,
     gitDir: below === '' ? undefined : below.slice(1),
-    objects: `${path}/objects`,
-    alternates: alternates.map(({ from }) => from),
-    isPartial: isPartial(path),
+    directory,
+    isPartial: isPartial(directory.path),
     scratch: `${entry}/incoming`,
     records: below === '' ? records : ['.'],
     sandbox: world.sandbox.id,
