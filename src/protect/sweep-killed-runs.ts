@@ -37,6 +37,8 @@ export interface Maker {
   readonly isThere: boolean
   /** Call it when the repository is adopted. Until then the record stays. */
   readonly done: () => void
+  /** The record stays for a later start. */
+  readonly keep: () => void
 }
 
 /** `tell` gets what was moved, as at the end of a run. */
@@ -66,9 +68,10 @@ export async function sweepKilledRuns(
       },
     }).finish()
     removeIfEmpty(quarantine)
-    const done = (): void => (isDone ? lock.release() : closeSync(lock.fd))
+    const keep = (): void => closeSync(lock.fd)
+    const done = (): void => (isDone ? lock.release() : keep())
     const isThere = places.some(({ path, rule }) => rule.kind === 'git-dir' && existsSync(path))
-    if (record.watch.some(({ rule }) => rule.kind === 'git-dir')) makers.push({ run, isThere, done })
+    if (record.watch.some(({ rule }) => rule.kind === 'git-dir')) makers.push({ run, isThere, done, keep })
     else done()
   }
   return makers

@@ -5,6 +5,7 @@
  */
 import {
   closeSync,
+  existsSync,
   futimesSync,
   mkdirSync,
   openSync,
@@ -13,10 +14,10 @@ import {
   statSync,
   writeSync,
 } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
+import { errnoOf, PenError } from '../base/error.ts'
 import { type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
 import { writeAll } from '../base/write-all.ts'
-import { type Lock, takeLock } from '../config/lock.ts'
+import { type Lock, takeLock, tryLock } from '../config/lock.ts'
 import type { Watched } from '../survey/places.ts'
 
 /** Another pen may look at the record in the moment in which it is made. */
@@ -51,6 +52,8 @@ export interface Lost {
 }
 
 export const recordsIn = (stateDir: string): string => `${stateDir}/watching`
+/** Locked while the host's git makes a repository in the project. */
+export const adoptingIn = (stateDir: string): string => `${stateDir}/adopting.lock`
 export const quarantineOf = (stateDir: string, run: string): string => `${stateDir}/quarantine/${run}`
 
 /** In seconds, also while the machine slept. */
@@ -61,6 +64,14 @@ const bootTime = (): number => Date.now() - uptime() * 1000
 export function identityOf(dir: string): string | undefined {
   const stats = statSync(dir, { bigint: true, throwIfNoEntry: false })
   return stats === undefined ? undefined : `${stats.ino} ${stats.birthtimeNs}`
+}
+
+/** A name alone says nothing: a killed pen leaves it. */
+function isHeld(file: string): boolean {
+  if (!existsSync(file)) return false
+  const lock = tryLock(file)
+  lock?.release()
+  return lock === undefined
 }
 
 /** Made before the sandbox starts, with the directory for what is moved: a full disk must not prevent that. */
@@ -77,6 +88,13 @@ export class WatchRecord {
     mkdirSync(recordsIn(stateDir), { recursive: true, mode: 0o700 })
     const file = `${recordsIn(stateDir)}/${run}`
     const lock = await takeLock(file, { timeoutMs: LOCK_MS, busy: 'another pen has the record of this run' })
+    if (isHeld(adoptingIn(stateDir))) {
+      lock.release()
+      throw new PenError('STATE', {
+        what: 'another pen makes the repository of this project, and a sandbox could swap it meanwhile',
+        hint: 'repeat the command',
+      })
+    }
     mkdirSync(quarantineOf(stateDir, run), { recursive: true, mode: 0o700 })
     return new WatchRecord(lock, openSync(file, 'a'), quarantineOf(stateDir, run))
   }

@@ -14,7 +14,7 @@ import {
 import { createServer } from 'node:net'
 import { TemporaryRepository, tryGit } from '../../test/temporary-repository.ts'
 import type { GitDirectory } from '../plan/facts.ts'
-import { emptyEntry, makeOwnDirectory } from './make-own-directory.ts'
+import { emptyEntry, makeOwnDirectory, syncedFile } from './make-own-directory.ts'
 import { readSynced } from './synced-file.ts'
 
 /** The objects are borrowed from where they are, so that git on the host works on the copy. */
@@ -139,7 +139,9 @@ describe('git on the copy', () => {
     // Its `core.worktree` is relative to the place where the directory is mounted.
     const env = { GIT_DIR: inner, GIT_WORK_TREE: `${repository.top}/libs/one` }
     expect(tryGit(repository.top, ['rev-parse', 'HEAD'], { env }).stdout.trim()).toBe(id)
-    expect(readSynced(`${repository.base}/synced-modules%2Flibs%2Fone`).refs.get('refs/heads/main')).toBe(id)
+    expect(
+      readSynced(syncedFile(`${repository.base}/synced`, '/modules/libs/one')).refs.get('refs/heads/main'),
+    ).toBe(id)
   })
 
   test('runs the hooks of the host, and takes no sample', () => {

@@ -43,8 +43,14 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
   try {
     const door = new SandboxDoor(undo)
     const project = findProject()
-    for (const maker of await sweepKilled(project, options.tell))
-      await adoptAfterKill({ ...options, project }, maker, options.tell)
+    const makers = await sweepKilled(project, options.tell)
+    for (const maker of makers) {
+      const { whileAlone } = await import('../protect/while-alone.ts')
+      const mine = makers.map(({ run }) => run)
+      const adopt = (): Promise<boolean> => adoptAfterKill({ ...options, project }, maker, options.tell)
+      if (await whileAlone(project.stateDir, mine, adopt)) maker.done()
+      else maker.keep()
+    }
     const planned = await prepare({ ...options, project }, chosen => beginEarly(chosen, door))
     options.onPlan?.(planned)
     refuseOpenGaps(planned.plan, planned.loaded.policy.acceptGaps)
@@ -98,23 +104,23 @@ async function openingFor(
   return await prepareOpening(prepared, env)
 }
 
-/** A run that was killed may have made a repository, in a project that had none. */
+/** A run that was killed may have made a repository, in a project that had none. False: a later start looks again. */
 async function adoptAfterKill(
   options: PrepareOptions & { readonly project: Project },
-  { run, isThere, done }: Maker,
+  { run, isThere }: Maker,
   tell: RunOptions['tell'],
-): Promise<void> {
+): Promise<boolean> {
   const { adoptRepository } = await import('../repository/adopt.ts')
   const { takenTo, takeRepository } = await import('../repository/take-repository.ts')
   const { world, stateDir } = options.project
   // Before the survey, which would refuse what a sandbox can do to a repository.
   const stays = isThere ? takeRepository(world.workspace, stateDir, run) : undefined
   if (stays !== undefined) tell(stays)
-  if (stays !== undefined && existsSync(`${world.workspace}/.git`)) return
+  if (stays !== undefined && existsSync(`${world.workspace}/.git`)) return false
   // The run may have been killed when it had taken the repository. What is there now was put aside then.
   if (existsSync(`${takenTo(stateDir, run)}/dir`))
     for (const line of await adoptRepository(adoptOptions(await prepare(options)), run)) tell(line)
-  done()
+  return true
 }
 
 /** The one place where work begins before the plan is ready, because it takes longer than the rest. The run's undo stack ends it. */

@@ -28,6 +28,9 @@ import type { Prepared } from './prepare.ts'
 import { adoptOptions } from './repository-options.ts'
 import { passSignals, Stopping } from './stopping.ts'
 
+const ADOPTED_LATER =
+  'git: another sandbox of this project runs, and could swap the repository that was made inside: your git makes it again at the end of that run, or at the next start'
+
 /** Shorter runs lose more by compiling than they gain: the end of a run took five milliseconds instead of two. */
 const WORTH_COMPILING_MS = 100
 
@@ -153,11 +156,17 @@ export class Supervisor {
     if (!isNew || plan.soft || !mayExist(`${plan.workspace}/.git`)) return []
     const { adoptRepository } = await import('../repository/adopt.ts')
     const { takeRepository } = await import('../repository/take-repository.ts')
-    const stays = takeRepository(plan.workspace, prepared.loaded.project.stateDir, audit.run)
-    this.#isTaken = stays === undefined
-    if (stays !== undefined) return [stays]
-    const record = (event: RefEvent): void => void audit.record(event)
-    return await adoptRepository({ ...adoptOptions(prepared), record }, audit.run)
+    const { whileAlone } = await import('../protect/while-alone.ts')
+    const { stateDir } = prepared.loaded.project
+    const lines = await whileAlone(stateDir, [audit.run], async () => {
+      const stays = takeRepository(plan.workspace, stateDir, audit.run)
+      this.#isTaken = stays === undefined
+      if (stays !== undefined) return [stays]
+      const record = (event: RefEvent): void => void audit.record(event)
+      return await adoptRepository({ ...adoptOptions(prepared), record }, audit.run)
+    })
+    this.#isTaken &&= lines !== undefined
+    return lines ?? [ADOPTED_LATER]
   }
 
   /** Opens the ports of the policy before the command starts. A port in use stops the run. */

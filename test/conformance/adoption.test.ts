@@ -1,5 +1,5 @@
 import { expect } from 'bun:test'
-import { chmodSync, readdirSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
@@ -57,3 +57,23 @@ conformance(
     }
   },
 )
+
+conformance('P24 a repository that was made inside waits while another sandbox could swap it', async box => {
+  const cwd = box.directory(join(box.home, 'shared'))
+  const sleeping = ['/bin/sh', '-c', 'echo ready; while [ ! -e end ]; do sleep 0.1; done']
+  const { printed, ended } = box.start(sleeping, { cwd, through: 'exec "$@"' })
+  await printed('ready')
+  // What the other sandbox could replace by a link: a directory of the host's git, and the repository itself.
+  const { stderr } = await box.sh(MAKE, { cwd })
+  expect(stderr).toContain('another sandbox of this project runs')
+  const state = stateOf(box, 'shared')
+  expect(existsSync(join(state, 'git'))).toBe(false)
+  await box.sh('true', { cwd })
+  expect(box.host(`cd ${cwd}; git for-each-ref --format='%(refname)' refs/wip`)).toBe('refs/wip/mine\n')
+  box.host(`touch ${cwd}/end`)
+  await ended
+  expect(box.host(`cd ${cwd}; git log --format=%s main; git for-each-ref refs/wip`)).toBe('one\n')
+  await box.sh('true', { cwd })
+  expect(box.host(`cd ${cwd}; git log --format=%s main`)).toBe('one\n')
+  expect(readdirSync(join(state, 'watching'))).toEqual([])
+})
