@@ -7,10 +7,10 @@ import { at, CHANGE, withAccess, withSpot } from '../base/beneath/beneath.ts'
 import { lookAt } from '../base/beneath/look-at.ts'
 import { openCanonical } from '../base/beneath/open-beneath.ts'
 import { errnoOf, PenError } from '../base/error.ts'
-import { basename, dirname, resolve } from '../base/posix-path.ts'
+import { basename, dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import type { GitDirectory } from '../plan/facts.ts'
-import { readGitConfig, readGitFile, readPointer } from '../survey/git/directory.ts'
+import { readGitFile, readPointer, workTreeOf } from '../survey/git/directory.ts'
 import { gitlinks } from '../survey/git/gitlinks.ts'
 
 export interface Worktrees {
@@ -27,8 +27,8 @@ export function indexes({ git, records, workspace }: Worktrees): readonly { dir:
     return { dir, top: pointer === undefined ? workspace : dirname(pointer) }
   })
   const below = git.submodules.flatMap(({ path: dir }) => {
-    const tree = readGitConfig(`${dir}/config`)?.findLast(({ key }) => key === 'core.worktree')?.value
-    return tree === undefined ? [] : [{ dir, top: resolve(dir, tree) }]
+    const top = workTreeOf(dir)
+    return top === undefined ? [] : [{ dir, top }]
   })
   return [...own, ...below]
 }

@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   utimesSync,
@@ -235,6 +236,17 @@ describe('what stays behind', () => {
     symlinkSync(`${repository.base}/secrets`, `${repository.dir}/logs/refs`)
     const own = copy(repository)
     expect([existsSync(`${own}/logs/refs/stash`), existsSync(`${own}/logs/HEAD`)]).toEqual([false, true])
+  })
+
+  test('is a setting of pen: a link from settings leads to a file of the user', () => {
+    using repository = new TemporaryRepository()
+    repository.commit('one')
+    const file = `${repository.base}/shared`
+    renameSync(`${repository.dir}/config`, file)
+    for (const name of ['config', 'config.worktree']) symlinkSync(file, `${repository.dir}/${name}`)
+    const before = readFileSync(file, 'utf8')
+    copy(repository)
+    expect(readFileSync(file, 'utf8')).toBe(before)
   })
 
   test('is what a link leads to: the link itself is copied', () => {

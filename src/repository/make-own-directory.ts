@@ -7,7 +7,6 @@ import {
   closeSync,
   constants,
   copyFileSync,
-  existsSync,
   fstatSync,
   lstatSync,
   mkdirSync,
@@ -108,8 +107,9 @@ function copyRecord(from: string, to: string): void {
   mkdirSync(to, { recursive: true, mode: 0o700 })
   copyFiles(from, to, COPIED_FILES)
   const settings = `\n${OWN_SETTINGS}${isHostRoot() ? FOR_ROOT : ''}`
+  // Through a link, pen would write into a file of the user's.
   for (const name of ['config', 'config.worktree'])
-    if (existsSync(`${to}/${name}`)) appendFileSync(`${to}/${name}`, settings)
+    if (lookAt(`${to}/${name}`)?.isFile()) appendFileSync(`${to}/${name}`, settings)
   copyLogs(from, to)
   for (const dir of COPIED_DIRECTORIES) copyTree(`${from}/${dir}`, `${to}/${dir}`, 2)
 }

@@ -34,6 +34,17 @@ export function readGitConfig(file: string): readonly GitSetting[] | undefined {
   return text === undefined ? undefined : parseGitConfig(text)
 }
 
+/** The working tree that a submodule's settings name. git keeps it in `config.worktree` where worktrees have settings of their own. */
+export function workTreeOf(gitDir: string): string | undefined {
+  const shared = readGitConfig(`${gitDir}/config`) ?? []
+  const split = shared.findLast(({ key }) => key === 'extensions.worktreeconfig')?.value ?? 'false'
+  const own = FALSE.test(split) ? [] : (readGitConfig(`${gitDir}/config.worktree`) ?? [])
+  const tree = [...shared, ...own].findLast(({ key }) => key === 'core.worktree')?.value
+  return tree === undefined ? undefined : resolve(gitDir, tree)
+}
+
+const FALSE = /^(?:false|no|off|0|)$/i
+
 /** For settings that matter to a run: an existing file that cannot be read completely stops it. Undefined: not git's format. */
 export function requireGitConfig(file: string): readonly GitSetting[] | undefined {
   if (!lookAt(file)?.isFile()) return []
@@ -106,8 +117,7 @@ export function resolveGitFile(workspace: string, home: string): GitDir {
   }
 
   if (!looksLikeGitDir(gitDir)) return refused('there is no repository there')
-  const worktree = readGitConfig(`${gitDir}/config`)?.findLast(s => s.key === 'core.worktree')?.value
-  if (worktree === undefined || resolve(gitDir, worktree) !== workspace)
+  if (workTreeOf(gitDir) !== workspace)
     return refused('that repository does not name this directory as its working tree')
   return { kind: 'submodule', gitDir }
 }

@@ -6,6 +6,7 @@ import { PenError } from '../../base/error.ts'
 import { dirname, resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
+import { isWithin } from '../../policy/files/path.ts'
 import { Places, refuseHardLink } from '../places.ts'
 import { alternates } from './alternates.ts'
 import { type GitSetting, riskySettings } from './config.ts'
@@ -16,6 +17,8 @@ import { findSubmodules, listDirectory } from './submodules.ts'
 
 /** Where the sandbox has the host's objects: a directory per repository. */
 const GIT_LENT = '/run/pen-git'
+/** Parts that are files. The others are directories. */
+const ODD_FILES = ['packed-refs', 'config', 'config.worktree']
 
 /** Each is a mount or two, and a mount costs 0.2 ms. */
 const MAX_GITLINKS = 500
@@ -23,6 +26,13 @@ const MAX_GITLINKS = 500
 /** git's own limit on nested includes. */
 const MAX_INCLUDE_DEPTH = 10
 const MAX_INCLUDED = 100
+
+/** A file of settings, the directory that the sandbox may write, and the top of the working tree that they are for. */
+interface Obeyed {
+  readonly file: string
+  readonly root: string
+  readonly top?: string
+}
 
 export class GitSurvey {
   readonly workspace: string
@@ -34,10 +44,12 @@ export class GitSurvey {
   readonly emptyModules: string[] = []
   readonly #home: string
   readonly #stateDir: string
-  readonly #included = new Set<string>()
+  /** Tops of working trees: git runs what its settings name from there. */
+  readonly #tops: Set<string>
 
   constructor(workspace: string, { home, stateDir }: { readonly home: string; readonly stateDir: string }) {
     this.workspace = workspace
+    this.#tops = new Set([workspace])
     this.#home = home
     this.#stateDir = stateDir
   }
@@ -46,16 +58,17 @@ export class GitSurvey {
   oddPart(dir: string): string | undefined {
     const isOdd = (name: string): boolean => {
       const stats = this.places.look(`${dir}/${name}`)
-      return stats !== undefined && !(name === 'packed-refs' ? stats.isFile() : stats.isDirectory())
+      return stats !== undefined && !(ODD_FILES.includes(name) ? stats.isFile() : stats.isDirectory())
     }
-    const odd = ['objects', 'refs', 'logs', 'worktrees', 'packed-refs'].find(isOdd)
+    const odd = [...ODD_FILES, 'objects', 'refs', 'logs', 'worktrees'].find(isOdd)
     return odd === undefined ? undefined : `${dir}/${odd}`
   }
 
   /** The repository of which the sandbox gets its own copy. */
   own(dir: string): GitDirectory {
-    this.#protectLeads(dir)
+    this.#refuseHardLinks(dir)
     this.#worktrees(dir)
+    this.leads(dir, [...this.#tops])
     // A linked worktree has submodules of its own.
     const modules = this.records.map(record => findSubmodules(`${dir}/${record}/modules`.replace('/./', '/')))
     const found = modules.flatMap(one => one.found)
@@ -64,9 +77,11 @@ export class GitSurvey {
         `${dir}/modules holds links, or more than pen looks at: some submodules do not work inside`,
         'run pen in the submodule itself',
       )
-    for (const { gitDir, settings, pointer } of found) {
-      this.#protectLeads(gitDir, settings)
+    for (const { gitDir, pointer } of found) {
+      this.#refuseHardLinks(gitDir)
+      this.leads(gitDir, [pointer === undefined ? this.workspace : dirname(pointer)])
       if (!pointer?.startsWith(`${this.workspace}/`)) continue
+      this.#tops.add(dirname(pointer))
       this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: gitDir })
       this.gitlinks(gitDir, dirname(pointer))
     }
@@ -89,7 +104,7 @@ export class GitSurvey {
       const file = `${dir}/${name}`
       const settings = this.places.look(file)?.isFile() ? this.#read(file) : []
       this.places.add(file, root, { kind: 'git-config', known: riskySettings(settings) })
-      this.obeyed(settings, file, root)
+      this.obeyed(settings, { file, root })
     }
   }
 
@@ -102,36 +117,44 @@ export class GitSurvey {
       }
   }
 
-  #protectLeads(dir: string, settings?: readonly GitSetting[]): void {
-    this.#refuseHardLinks(dir)
+  /** What the settings in a git directory, or in a worktree's record, name for the working trees at `tops`. */
+  leads(dir: string, tops: readonly string[]): void {
     for (const name of ['config', 'config.worktree']) {
       const file = `${dir}/${name}`
-      const known = name === 'config' ? settings : undefined
-      this.obeyed(known ?? (this.places.look(file)?.isFile() ? this.#read(file) : []), file, this.workspace)
+      // The host's git follows links.
+      const settings = this.#read(realPath(file) ?? file)
+      for (const top of tops) this.obeyed(settings, { file, root: this.workspace, top })
     }
   }
 
+  /** Settings of the user's own. Call it when the working trees are known. */
+  leadsOfUser(settings: readonly GitSetting[], file: string): void {
+    for (const top of this.#tops) this.obeyed(settings, { file, root: this.workspace, top })
+  }
+
   /** What a config names: a hooks directory, programs, and other config files, which name more. */
-  obeyed(settings: readonly GitSetting[], file: string, root: string, depth = 0): void {
+  obeyed(settings: readonly GitSetting[], from: Obeyed, included = new Set<string>(), depth = 0): void {
+    const { file, root, top = this.workspace } = from
     if (settings.length === 0) return
     const hooks = settings.findLast(s => s.key === 'core.hookspath')?.value
-    if (hooks !== undefined) this.#hooksPath(hooks)
+    if (hooks !== undefined) this.#hooksPath(hooks, top)
     const template = settings.findLast(s => s.key === 'init.templatedir')?.value
     if (template !== undefined) this.#template(template, root)
-    for (const word of wordsRunByGit(settings)) this.#program(word, root)
+    for (const word of wordsRunByGit(settings)) this.#program(word, root, top)
     for (const { key, value } of settings) {
       if (key !== 'include.path' && key !== 'includeif.path') continue
       const path = this.#resolve(dirname(file), value)
-      if (path === undefined || this.#included.has(path)) continue
-      if (this.#included.size >= MAX_INCLUDED)
+      if (path === undefined || included.has(path)) continue
+      if (included.size >= MAX_INCLUDED)
         throw new PenError('CONFIG_FILE', {
           what: `git's settings include more than ${MAX_INCLUDED} files, and pen would have to protect each`,
           at: file,
           hint: 'let them include fewer',
         })
-      this.#included.add(path)
+      included.add(path)
       this.protectInside(path, root)
-      if (depth < MAX_INCLUDE_DEPTH) this.obeyed(this.#read(realPath(path) ?? path), path, root, depth + 1)
+      if (depth < MAX_INCLUDE_DEPTH)
+        this.obeyed(this.#read(realPath(path) ?? path), { file: path, root, top }, included, depth + 1)
     }
   }
 
@@ -145,12 +168,12 @@ export class GitSurvey {
     return settings ?? []
   }
 
-  #hooksPath(value: string): void {
-    const dir = this.#resolve(this.workspace, value)
+  #hooksPath(value: string, top: string): void {
+    const dir = this.#resolve(top, value)
     if (dir === undefined) return
-    if (dir === this.workspace || this.workspace.startsWith(`${dir}/`))
+    if (isWithin(top, dir) || isWithin(this.workspace, dir))
       this.warn(
-        `core.hooksPath is ${value}: git runs hooks from the top of the workspace, which stays writable`,
+        `core.hooksPath is ${value}: git runs hooks from the top of the working tree ${top}, which stays writable`,
         'move the hooks into a directory of their own',
       )
     else this.protectInside(dir, this.workspace)
@@ -163,9 +186,9 @@ export class GitSurvey {
     for (const name of ['hooks', 'config']) this.protectInside(`${dir}/${name}`, root)
   }
 
-  /** git runs it at the top of the workspace. A word that is not an existing file is an ordinary argument. */
-  #program(word: string, root: string): void {
-    const path = this.#resolve(this.workspace, word)
+  /** git runs it at the top of the working tree. A word that is not an existing file is an ordinary argument. */
+  #program(word: string, root: string, top: string): void {
+    const path = this.#resolve(top, word)
     const real = path === undefined ? undefined : realPath(path)
     const stats = real === undefined ? undefined : this.places.look(real)
     if (path === undefined || real === undefined || !stats?.isFile()) return
@@ -200,6 +223,8 @@ export class GitSurvey {
       if (!this.records.includes(`worktrees/${name}`)) this.records.push(`worktrees/${name}`)
       this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: record })
       this.#refuseHardLinks(record)
+      this.#tops.add(dirname(pointer))
+      this.leads(record, [dirname(pointer)])
       this.gitlinks(record, dirname(pointer))
     }
   }

@@ -63,6 +63,43 @@ describe('other forms', () => {
     expect(facts.watch).toContain('hooked/.team-hooks nothing')
   })
 
+  test('relative paths in settings are protected in each working tree: of worktrees, and of submodules', () => {
+    git(base, 'clone', '-q', 'main', 'trees')
+    const dir = `${base}/trees`
+    git(dir, 'submodule', '--quiet', 'add', `${base}/lib`, 'libs/lib')
+    git(dir, 'worktree', 'add', '-q', 'inner', '-b', 'inner')
+    git(dir, 'config', 'core.hooksPath', 'hooks')
+    git(dir, 'config', 'extensions.worktreeConfig', 'true')
+    git(`${dir}/inner`, 'config', '--worktree', 'include.path', '../../../inner/settings')
+    git(`${dir}/libs/lib`, 'config', 'core.hooksPath', 'own-hooks')
+    // It moves `core.worktree` to `config.worktree`.
+    git(`${dir}/libs/lib`, 'sparse-checkout', 'set', 'some')
+    writeFileSync(`${base}/every.gitconfig`, '[core]\nhooksPath = team\n')
+    const facts = shown(survey('trees', { userConfigs: [`${base}/every.gitconfig`] }))
+    expect(facts.protect).toContain('trees/libs/lib/.git')
+    expect(facts.watch).toEqual(
+      [
+        ...['trees', 'trees/inner', 'trees/libs/lib'].map(top => `${top}/team nothing`),
+        ...['hooks', 'inner/hooks', 'inner/settings', 'libs/lib/own-hooks'].map(it => `trees/${it} nothing`),
+      ].sort(),
+    )
+  })
+
+  test('settings behind a link: git does not work inside, and what they lead to is protected', () => {
+    git(base, 'init', '-q', 'behind')
+    const file = `${base}/behind.gitconfig`
+    renameSync(`${base}/behind/.git/config`, file)
+    symlinkSync(file, `${base}/behind/.git/config`)
+    git(`${base}/behind`, 'config', '--file', file, 'core.hooksPath', 'hooks')
+    const facts = survey('behind')
+    expect(shown(facts)).toMatchObject({
+      git: undefined,
+      protect: ['behind/.git'],
+      watch: ['behind/hooks nothing'],
+    })
+    expect(facts.warnings.join()).toContain('replace it by what it names')
+  })
+
   test('a bare repository with worktrees beside it gives each worktree in the project a record', () => {
     const dir = fresh('hub')
     git(dir, 'clone', '-q', '--bare', `${base}/lib`, '.bare')

@@ -77,7 +77,7 @@ class Survey {
   #userConfig(file: string): void {
     const { path, settings } = readUserConfig(file)
     this.#git.protectInside(path, this.workspace)
-    this.#git.obeyed(settings, file, this.workspace)
+    this.#git.leadsOfUser(settings, file)
   }
 
   #repository(home: string): RepositoryKind {
@@ -180,6 +180,7 @@ class Survey {
         `${odd} is a link or a special file: pen does not follow it, so git does not work inside`,
         'replace it by what it names',
       )
+      this.#git.leads(commonDir, [this.workspace])
       this.#git.places.add(commonDir, this.workspace)
       return
     }

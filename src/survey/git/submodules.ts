@@ -1,14 +1,11 @@
 /** Finds the git directories below `.git/modules`. Names have slashes (`libs/a`) and submodules nest, so this is a bounded search. */
 import { readdirSync } from 'node:fs'
 import { absent, lookAt } from '../../base/beneath/look-at.ts'
-import { resolve } from '../../base/posix-path.ts'
 import { NO_TEXT } from '../non-utf8-directories.ts'
-import type { GitSetting } from './config.ts'
-import { requireGitConfig } from './directory.ts'
+import { workTreeOf } from './directory.ts'
 
 export interface Submodule {
   readonly gitDir: string
-  readonly settings: readonly GitSetting[]
   /** The `.git` file of its working tree, as its configuration says. */
   readonly pointer: string | undefined
 }
@@ -61,11 +58,6 @@ export function listDirectory(dir: string): readonly string[] {
 }
 
 function describe(gitDir: string): Submodule {
-  const settings = requireGitConfig(`${gitDir}/config`) ?? []
-  const worktree = settings.findLast(s => s.key === 'core.worktree')?.value
-  return {
-    gitDir,
-    settings,
-    pointer: worktree === undefined ? undefined : `${resolve(gitDir, worktree)}/.git`,
-  }
+  const tree = workTreeOf(gitDir)
+  return { gitDir, pointer: tree === undefined ? undefined : `${tree}/.git` }
 }
