@@ -20,7 +20,7 @@ export function describeReport(place: string, report: SyncReport, sandbox: strin
     )
   for (const record of report.worktrees)
     lines.push(
-      `git: the worktree ${printable(record.slice('worktrees/'.length), 200)}${where} was made in the sandbox, and only git in the sandbox knows it; its branch is on the host`,
+      `git: the worktree ${printable(record.slice('worktrees/'.length), 200)}${where} was made in the sandbox, and only git in the sandbox knows it; its branch is on the host, and commits without a branch are not`,
     )
   if (report.left > 0)
     lines.push(

@@ -19,6 +19,8 @@ const FILES = [
   'rebase-merge',
   'rebase-apply',
   'BISECT_LOG',
+  // One that was made inside: the host never has its HEAD.
+  'worktrees',
 ]
 /** A repository with more directories of loose refs is looked at in part. The end of the run looks at all of it. */
 const MAX_DIRECTORIES = 200

@@ -62,12 +62,14 @@ export async function pendingIn({
     }
     const ours = below === undefined ? records : ['.']
     const at = below === undefined ? {} : { gitDir: below }
-    for (const record of ours) {
+    const made = [...own.heads.keys()].filter(record => !theirs.heads.has(record))
+    for (const record of [...ours, ...made]) {
       const { branch, commit, isOpen } = own.heads.get(record) ?? {}
+      const name = record === '.' ? before : `${before}${printable(record, 200)}: `
       if (isOpen)
-        out.push({ name: `${before}rebase, merge, pick or bisect`, what: 'unfinished', commit: undefined })
+        out.push({ name: `${name}rebase, merge, pick or bisect`, what: 'unfinished', commit: undefined })
       else if (branch === undefined && commit !== undefined && !(await hasCommit(host.run, at, commit)))
-        out.push({ name: `${before}HEAD`, what: 'not on the host yet', commit })
+        out.push({ name: `${name}HEAD`, what: 'not on the host yet', commit })
     }
     if (await hasStaged(box.run, host.run, at, ours))
       out.push({ name: `${before}staged files`, what: 'not on the host yet', commit: undefined })

@@ -12,6 +12,7 @@ import {
 import { isHostRoot } from '../../src/base/kernel/host-root.ts'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { OwnRepository } from '../../src/repository/own-repository.ts'
+import { pendingIn } from '../../src/repository/pending.ts'
 import { until } from '../until.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'
 
@@ -202,6 +203,26 @@ describe("the sandbox's repository during a run", () => {
     expect((await own.finish()).join()).toContain('staged')
     const next = await OwnRepository.open(two.options, 'next')
     expect(two.inside('diff', '--cached', '--name-only')).toBe('staged')
+    await next.finish()
+  })
+
+  test('commits of a detached worktree that was made inside survive changes on the host, and are listed', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.start()
+    const own = await OwnRepository.open(two.options, 'run')
+    const tree = `${two.host.top}/made`
+    two.inside('worktree', 'add', '-q', '--detach', tree)
+    const id = two.insideAt('worktrees/made', tree, 'commit-tree', '-p', 'HEAD', '-m', 'x', 'HEAD^{tree}')
+    two.insideAt('worktrees/made', tree, 'update-ref', '--no-deref', 'HEAD', id)
+    expect((await own.finish()).join()).toContain('the worktree made')
+    two.host.commit('two')
+    const next = await OwnRepository.open(two.options, 'next')
+    expect(two.insideAt('worktrees/made', tree, 'rev-parse', 'HEAD^{commit}')).toBe(id)
+    const entries = { ...two.options, entry: two.entry, dir: next.dir }
+    expect(await pendingIn(entries)).toEqual([
+      { name: 'worktrees/made: HEAD', what: 'not on the host yet', commit: id },
+    ])
     await next.finish()
   })
 
