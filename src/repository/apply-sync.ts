@@ -1,4 +1,6 @@
 /** Carries out a sync plan on one repository: refs, HEAD, index and stashes. */
+
+import { readCone } from '../survey/git/sparse-cone.ts'
 import { fields, type GitRunner, runGit } from './git-runner.ts'
 import type { HeadMove, IndexMove, RefMove } from './plan-sync.ts'
 
@@ -11,6 +13,8 @@ const CHANGED =
 const ENTRIES = 'git ls-files -z --stage -v --full-name'
 const SET_ENTRIES = 'git update-index -z --index-info'
 const SET_FLAG = 'git update-index -z "$1" --stdin'
+const CONE = `[ "$(git config --type=bool core.sparseCheckoutCone)" = true ] || exit 0
+cat "$(git rev-parse --git-path info/sparse-checkout)"`
 
 /** All refs move together. When git refuses that, each moves on its own. Returns those that git refused. */
 export async function applyRefs(
@@ -82,12 +86,27 @@ export async function applyIndex(
   )
   if (lines.length === 0) return
   await runGit(git, { script: SET_ENTRIES, input: bytes(lines), ...place })
+  const outside = await outsideSparse(git, place, entries, moved)
   for (const [flag, test] of FLAGS) {
     const paths = moved.flatMap(({ path, after }) =>
-      after !== '' && test(entries.get(path)?.letter ?? '') ? [`${path}\0`] : [],
+      after !== '' && test(entries.get(path)?.letter ?? outside.get(path) ?? '') ? [`${path}\0`] : [],
     )
     if (paths.length > 0) await runGit(git, { script: SET_FLAG, args: [flag], input: bytes(paths), ...place })
   }
+}
+
+/** New paths that a sparse checkout leaves out, with their letter. Without it git would say that they were deleted. */
+async function outsideSparse(
+  git: GitRunner,
+  at: At,
+  entries: ReadonlyMap<string, IndexEntry>,
+  moved: readonly Change[],
+): Promise<ReadonlyMap<string, string>> {
+  const isSparse = [...entries.values()].some(({ letter }) => letter.toUpperCase() === 'S')
+  const added = moved.flatMap(({ path, before, after }) => (before === '' && after !== '' ? [path] : []))
+  if (!isSparse || added.length === 0) return new Map()
+  const hasPath = readCone((await runGit(git, { script: CONE, ...at })).toString('latin1'))
+  return new Map(added.flatMap(path => (hasPath(path) ? [] : [[path, 'S'] as const])))
 }
 
 const FLAGS: readonly (readonly [string, (letter: string) => boolean])[] = [

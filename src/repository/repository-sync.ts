@@ -105,19 +105,7 @@ export class RepositorySync {
     await this.#catchUp(theirs)
     await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
-    const known = knownTo(theirs)
-    const needed = new Consent(this.#options.guarded, {
-      refs: [...crossing(own), ...commits(own)].filter(id => !known.has(id)),
-      stashes: own.stashes.filter(id => !theirs.stashes.includes(id)),
-      current: currentCommit(theirs, records),
-      until: this.#options.until,
-    })
-    const out = await planSync(own, theirs, {
-      ...this.#rules(CROSSES_TO_HOST, judgeName),
-      consentToNew: async now =>
-        known.has(now) ? [] : this.#paths(now, [...(await needed.toNew(now)).values()].flat()),
-      consentToStep: async (old, now) => this.#paths(now, await needed.toStep(old, now)),
-    })
+    const { out, needed } = await this.#planToHost(own, theirs)
     const { moved, aside } = await this.#toHost(out, needed)
     const after = await readHostState(host.run, gitDir)
     const back = await planSync(after, own, {
@@ -151,6 +139,30 @@ export class RepositorySync {
       isStaged,
       isComplete,
     }
+  }
+
+  /** The user works during an import, which may take minutes. HEAD and the index move only from where they are now. */
+  async #planToHost(
+    own: RepositoryState,
+    theirs: RepositoryState,
+  ): Promise<{ readonly out: SyncPlan; readonly needed: Consent }> {
+    const { host, gitDir, records } = this.#options
+    const known = knownTo(theirs)
+    const needed = new Consent(this.#options.guarded, {
+      refs: [...crossing(own), ...commits(own)].filter(id => !known.has(id)),
+      stashes: own.stashes.filter(id => !theirs.stashes.includes(id)),
+      current: currentCommit(theirs, records),
+      until: this.#options.until,
+    })
+    const out = await planSync(own, theirs, {
+      ...this.#rules(CROSSES_TO_HOST, judgeName),
+      consentToNew: async now =>
+        known.has(now) ? [] : this.#paths(now, [...(await needed.toNew(now)).values()].flat()),
+      consentToStep: async (old, now) => this.#paths(now, await needed.toStep(old, now)),
+    })
+    const now = await readHostState(host.run, gitDir)
+    const isSame = JSON.stringify([...now.heads]) === JSON.stringify([...theirs.heads])
+    return isSame ? { out, needed } : await this.#planToHost(own, now)
   }
 
   /** An earlier sync was killed, or the index was locked: the branch moved, and the index did not. */

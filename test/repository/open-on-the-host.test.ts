@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { pendingIn } from '../../src/repository/pending.ts'
+import { syncAll } from '../../src/repository/sync-all.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'
 
 function started(...files: readonly string[]): TwoRepositories {
@@ -130,6 +131,59 @@ describe('a branch of another worktree of the host', () => {
     two.host.git('switch', '-q', 'other')
     await two.sync()
     expect(two.inside('symbolic-ref', 'HEAD')).toBe('refs/heads/other')
+  })
+})
+
+describe('what the user does while the sandbox’s commits are judged', () => {
+  /** `act` runs when pen looks at the first path of the commits. */
+  async function during(two: TwoRepositories, act: () => void): Promise<void> {
+    let isDone = false
+    const mayWrite = (): boolean => {
+      if (!isDone) act()
+      isDone = true
+      return true
+    }
+    const { hasFailed } = await syncAll({
+      ...two.options,
+      entry: two.entry,
+      dir: two.own as HostPath,
+      mayWrite,
+    })
+    expect([isDone, hasFailed]).toEqual([true, false])
+  }
+
+  test('a detached commit stays checked out', async () => {
+    using two = started()
+    two.inside('switch', '-q', '-c', 'topic')
+    two.commitInside('four')
+    let id = ''
+    await during(two, () => {
+      two.host.git('checkout', '-q', '--detach')
+      two.host.git('commit', '-q', '--allow-empty', '-m', 'mine')
+      id = two.host.git('rev-parse', 'HEAD')
+    })
+    expect(two.host.git('rev-parse', 'HEAD')).toBe(id)
+    expect(two.host.git('rev-parse', 'topic')).toBe(two.inside('rev-parse', 'topic'))
+  })
+
+  test('another branch keeps its index', async () => {
+    using two = started()
+    two.host.git('branch', 'other')
+    two.start()
+    two.commitInside('four')
+    await during(two, () => two.host.git('switch', '-q', 'other'))
+    expect(two.host.git('diff', '--cached', '--name-only')).toBe('')
+    expect(two.host.git('symbolic-ref', 'HEAD')).toBe('refs/heads/other')
+  })
+
+  test('a rebase keeps its HEAD', async () => {
+    using two = started()
+    two.inside('switch', '-q', '-c', 'topic')
+    two.commitInside('four')
+    await during(two, () => {
+      two.host.git('-c', 'sequence.editor=sed -i 1ibreak', 'rebase', '-q', '-i', '--root')
+    })
+    expect(two.host.git('rev-parse', '--symbolic-full-name', 'HEAD')).toBe('HEAD')
   })
 })
 
