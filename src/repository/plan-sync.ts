@@ -210,7 +210,7 @@ async function planHeads(
   const after = new Map(there.refs)
   for (const { name, new: id } of moves) after.set(name, id)
   const heads: HeadMove[] = []
-  const indexes: IndexMove[] = []
+  const indexes = new Map<string, IndexMove>()
   const held: Aside[] = []
   const odd: { name: string; why: string }[] = []
   let late = false
@@ -218,10 +218,16 @@ async function planHeads(
     const [from, to, was] = [here.heads.get(record), there.heads.get(record), synced.heads.get(record)]
     if (from === undefined || to === undefined) continue
     const hasMoved = !sameHead(from, to) && !sameHead(from, was)
-    if (isWaiting(record)) {
-      late ||= hasMoved
+    const isSettled = to.branch === undefined || there.refs.get(to.branch) === to.commit
+    // HEAD was read a moment after the refs, and may know a commit that they do not.
+    if (isWaiting(record) || !isSettled) {
+      late ||= hasMoved || !isSettled
       continue
     }
+    // Where HEAD stays, the index goes with its branch.
+    const stays = to.branch === undefined ? undefined : after.get(to.branch)
+    if (stays !== undefined && stays !== to.commit)
+      indexes.set(record, { record, branch: to.branch, old: to.commit, new: stays })
     const follows = !sameHead(from, to) && sameHead(to, was)
     if (!follows && !sameHead(from, to)) {
       // It moved on both sides. A branch was looked at among the refs.
@@ -261,10 +267,11 @@ async function planHeads(
       continue
     }
     if (follows) heads.push({ record, head: from })
+    indexes.delete(record)
     if (commit !== undefined && commit !== to.commit)
-      indexes.push({ record, branch: from.branch, old: to.commit, new: commit })
+      indexes.set(record, { record, branch: from.branch, old: to.commit, new: commit })
   }
-  return { heads, indexes, held, odd, late }
+  return { heads, indexes: [...indexes.values()], held, odd, late }
 }
 
 async function isInOne(

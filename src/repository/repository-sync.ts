@@ -2,16 +2,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import type { AuditEventOf } from '../audit/event.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
-import {
-  type At,
-  applyHead,
-  applyIndex,
-  applyRefs,
-  type Change,
-  pathText,
-  recordAt,
-  storeStash,
-} from './apply-sync.ts'
+import { type At, applyHead, applyIndex, applyRefs, type Change, pathText, storeStash } from './apply-sync.ts'
 import { Consent, type Guarded } from './consent.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 import { importLargeFiles } from './import-large-files.ts'
@@ -28,10 +19,13 @@ import {
   type SyncPlan,
   type SyncRules,
 } from './plan-sync.ts'
-import { type RepositoryState, readHostState, readState } from './state.ts'
+import { hasStaged, type RepositoryState, readHostState, readState, sameHead } from './state.ts'
 
-/** Remote-tracking refs are the host's: a fetch inside does not move them. */
-export const CROSSES_TO_HOST = /^refs\/(?:heads|tags|notes)\//
+/**
+ * Remote-tracking refs are the host's: a fetch inside does not move them. git keeps what `git diff` shows of a file in
+ * `notes/textconv`, and a sandbox could show another text there.
+ */
+export const CROSSES_TO_HOST = /^refs\/(?:heads|tags|notes(?!\/textconv\/))\//
 const CROSSES_TO_SANDBOX = /^refs\/(?:heads|tags|notes|remotes)\//
 
 export interface SyncOptions extends ImportOptions {
@@ -112,10 +106,15 @@ export class RepositorySync {
       ...this.#rules(CROSSES_TO_SANDBOX, () => undefined),
       sharesBranches: true,
     })
-    await this.#apply(box.run, back, TO_SANDBOX)
+    const failed = await this.#apply(box.run, back, TO_SANDBOX)
     await this.#setRefs(box.run, 'host', back.aside)
     const now = await readState(box.run, gitDir)
-    this.#synced = this.#agreed(now, after)
+    const arrived = back.refs.filter(move => !failed.includes(move))
+    const between = {
+      refs: new Map([...own.refs, ...arrived.map(move => [move.name, move.new] as const)]),
+      heads: new Map([...own.heads, ...back.heads.map(move => [move.record, move.head] as const)]),
+    }
+    this.#synced = this.#agreed(between, now, after)
     const isOpen = records.some(record => now.heads.get(record)?.isOpen === true)
     const isStaged = !isOpen && (await hasStaged(box.run, host.run, this.#at, records))
     const worktrees = [...now.heads.keys()].filter(record => !after.heads.has(record))
@@ -333,25 +332,33 @@ export class RepositorySync {
     }
   }
 
-  /** Refs on which both agree now. Where they differ, the old agreement stays, so that the difference is seen again. */
-  #agreed(own: RepositoryState, theirs: RepositoryState): Synced {
+  /**
+   * Refs that both had at one moment of this sync: a sandbox that moves one at once has moved it since. Where they differ, the
+   * old agreement stays, so that the difference is seen again. `before` and `now` are of the sandbox.
+   */
+  #agreed(
+    before: Pick<RepositoryState, 'refs' | 'heads'>,
+    now: RepositoryState,
+    theirs: RepositoryState,
+  ): Synced {
     const refs = new Map<string, string>()
-    for (const name of new Set([...own.refs.keys(), ...theirs.refs.keys()])) {
-      const [a, b, was] = [own.refs.get(name), theirs.refs.get(name), this.#synced.refs.get(name)]
-      const id = a === b ? a : was
-      if (id !== undefined) refs.set(name, id)
+    for (const name of new Set([...now.refs.keys(), ...theirs.refs.keys()])) {
+      const id = theirs.refs.get(name)
+      const isAgreed = id === now.refs.get(name) || id === before.refs.get(name)
+      const agreed = isAgreed ? id : this.#synced.refs.get(name)
+      if (agreed !== undefined) refs.set(name, agreed)
     }
     const heads = new Map(
       this.#options.records.flatMap(record => {
-        const [a, b, was] = [own.heads.get(record), theirs.heads.get(record), this.#synced.heads.get(record)]
-        const isSame = a !== undefined && a.branch === b?.branch && a.commit === b?.commit
-        const head = isSame ? a : was
+        const to = theirs.heads.get(record)
+        const isAgreed = [now, before].some(state => sameHead(state.heads.get(record), to))
+        const head = isAgreed ? to : this.#synced.heads.get(record)
         return head === undefined ? [] : [[record, head] as const]
       }),
     )
     const stashes = new Set(
-      [...own.stashes, ...theirs.stashes].filter(
-        id => this.#synced.stashes.has(id) || (own.stashes.includes(id) && theirs.stashes.includes(id)),
+      [...now.stashes, ...theirs.stashes].filter(
+        id => this.#synced.stashes.has(id) || (now.stashes.includes(id) && theirs.stashes.includes(id)),
       ),
     )
     return { refs, heads, stashes }
@@ -367,22 +374,3 @@ const crossing = ({ refs }: RepositoryState): string[] =>
 
 const commits = ({ heads }: RepositoryState): string[] =>
   [...heads.values()].flatMap(({ commit }) => (commit === undefined ? [] : [commit]))
-
-/** A branch without a commit is compared with no files. */
-const STAGED = `head=$(git rev-parse -q --verify 'HEAD^{commit}') || head=$(git hash-object -t tree /dev/null) || exit
-git diff-index --cached --ignore-submodules=none "$head"`
-
-/** What the user staged before the start is staged on both sides. What git cannot tell may be staged. */
-export async function hasStaged(
-  own: GitRunner,
-  theirs: GitRunner,
-  at: At,
-  records: readonly string[],
-): Promise<boolean> {
-  for (const record of records) {
-    const call = { script: STAGED, ...recordAt(at, record) }
-    const [here, there] = await Promise.all([own(call), theirs(call)])
-    if (here.code !== 0 || there.code !== 0 || !here.stdout.equals(there.stdout)) return true
-  }
-  return false
-}

@@ -1,6 +1,7 @@
 /** What git says of a repository: its refs, and HEAD of each worktree. The same commands run on the host and in the git box. */
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
+import { type At, recordAt } from './apply-sync.ts'
 import { OBJECT_ID } from './fold-refs.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 
@@ -121,3 +122,22 @@ async function read(
 
 export const sameHead = (a: Head | undefined, b: Head | undefined): boolean =>
   a?.branch === b?.branch && (a?.branch !== undefined || a?.commit === b?.commit)
+
+/** A branch without a commit is compared with no files. */
+const STAGED = `head=$(git rev-parse -q --verify 'HEAD^{commit}') || head=$(git hash-object -t tree /dev/null) || exit
+git diff-index --cached --ignore-submodules=none "$head"`
+
+/** What the user staged before the start is staged on both sides. What git cannot tell may be staged. */
+export async function hasStaged(
+  own: GitRunner,
+  theirs: GitRunner,
+  at: At,
+  records: readonly string[],
+): Promise<boolean> {
+  for (const record of records) {
+    const call = { script: STAGED, ...recordAt(at, record) }
+    const [here, there] = await Promise.all([own(call), theirs(call)])
+    if (here.code !== 0 || there.code !== 0 || !here.stdout.equals(there.stdout)) return true
+  }
+  return false
+}

@@ -145,8 +145,11 @@ describe('everyday git inside', () => {
   test('notes', async () => {
     using two = started()
     two.inside('notes', 'add', '-m', 'a note')
+    // git takes them for what it has shown of a file.
+    two.inside('notes', '--ref=textconv/x', 'add', '-m', 'another text')
     expect(await two.sync()).toEqual(DONE)
     expect(two.host.git('notes', 'show')).toBe('a note')
+    expect(two.host.git('for-each-ref', '--format=%(refname)', 'refs/notes')).toBe('refs/notes/commits')
   })
 
   test('a detached HEAD, and back', async () => {

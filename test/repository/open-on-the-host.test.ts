@@ -134,24 +134,20 @@ describe('a branch of another worktree of the host', () => {
   })
 })
 
-describe('what the user does while the sandbox’s commits are judged', () => {
-  /** `act` runs when pen looks at the first path of the commits. */
-  async function during(two: TwoRepositories, act: () => void): Promise<void> {
-    let isDone = false
-    const mayWrite = (): boolean => {
-      if (!isDone) act()
-      isDone = true
-      return true
-    }
-    const { hasFailed } = await syncAll({
-      ...two.options,
-      entry: two.entry,
-      dir: two.own as HostPath,
-      mayWrite,
-    })
-    expect([isDone, hasFailed]).toEqual([true, false])
+/** `act` runs when pen looks at the first path of the sandbox's commits. */
+async function during(two: TwoRepositories, act: () => void): Promise<void> {
+  let isDone = false
+  const mayWrite = (): boolean => {
+    if (!isDone) act()
+    isDone = true
+    return true
   }
+  const options = { ...two.options, entry: two.entry, dir: two.own as HostPath, mayWrite }
+  const { hasFailed } = await syncAll(options)
+  expect([isDone, hasFailed]).toEqual([true, false])
+}
 
+describe('what the user does while the sandbox’s commits are judged', () => {
   test('a detached commit stays checked out', async () => {
     using two = started()
     two.inside('switch', '-q', '-c', 'topic')
@@ -185,6 +181,43 @@ describe('what the user does while the sandbox’s commits are judged', () => {
     })
     expect(two.host.git('rev-parse', '--symbolic-full-name', 'HEAD')).toBe('HEAD')
   })
+})
+
+describe('what the sandbox does during a sync is no conflict with a host that did nothing', () => {
+  test('a new branch: HEAD and the index follow', async () => {
+    using two = started()
+    two.inside('switch', '-q', '-c', 'first')
+    two.commitInside('four')
+    await during(two, () => two.inside('switch', '-q', '-c', 'next'))
+    two.commitInside('five')
+    expect((await two.sync()).lines).toEqual([])
+    expect(two.host.git('symbolic-ref', 'HEAD')).toBe('refs/heads/next')
+    expect(two.host.git('status', '--porcelain')).toBe('')
+  })
+
+  test('an amended commit', async () => {
+    using two = started()
+    two.commitInside('four')
+    await during(two, () => two.inside('commit', '-q', '--amend', '-m', 'amended'))
+    expect((await two.sync()).lines).toEqual([])
+    expect(two.host.git('log', '-1', '--format=%s')).toBe('amended')
+    expect(two.host.git('for-each-ref', 'refs/pen')).toBe('')
+  })
+})
+
+test('the index of the host goes with its branch, also where HEAD inside is elsewhere', async () => {
+  using two = started()
+  two.host.git('branch', 'other')
+  await two.sync()
+  two.host.git('switch', '-q', 'other')
+  two.inside('switch', '-q', '-c', 'third', 'other')
+  moveInside(two, 'other')
+  const tree = two.inside('rev-parse', 'main~1^{tree}')
+  two.inside('update-ref', 'refs/heads/other', two.inside('commit-tree', '-p', 'other', '-m', 'x', tree))
+  await two.sync()
+  expect(two.host.git('rev-parse', 'other')).toBe(two.inside('rev-parse', 'other'))
+  expect(two.host.git('symbolic-ref', 'HEAD')).toBe('refs/heads/other')
+  expect(two.host.git('diff', '--cached', '--name-only')).toBe('')
 })
 
 test('a branch that the host rebases in the project waits until the rebase ends', async () => {
