@@ -74,13 +74,18 @@ export async function applyIndex(
   const changes = await changedPaths(git, place, old, commit)
   if (changes.length === 0) return
   const entries = parseEntries(await runGit(git, { script: ENTRIES, ...place }))
-  const taken = directoriesOf(entries.keys())
-  const moved = changes.filter(({ path, before }) => {
-    const entry = entries.get(path)
-    if (before !== '') return entry?.value === before
+  const isFollowed = ({ path, before }: Change): boolean => entries.get(path)?.value === before
+  const removed = changes.filter(change => change.after === '' && isFollowed(change))
+  const staying = new Set(entries.keys())
+  for (const { path } of removed) staying.delete(path)
+  const taken = directoriesOf(staying)
+  const others = changes.filter(change => {
+    const { path, before, after } = change
+    if (before !== '') return after !== '' && isFollowed(change)
     // git would remove a staged file to make room for a directory of the same name, and the other way round.
-    return entry === undefined && !taken.has(path) && !parentsOf(path).some(parent => entries.has(parent))
+    return !entries.has(path) && !taken.has(path) && !parentsOf(path).some(parent => staying.has(parent))
   })
+  const moved = [...removed, ...others]
   const lines = moved.map(
     ({ path, after }) => `${after === '' ? `0 ${'0'.repeat(commit.length)}` : after}\t${path}\0`,
   )

@@ -239,6 +239,20 @@ describe("the host's index", () => {
     two.host.git('fsck', '--strict')
   })
 
+  test('has the files of a commit that makes a file a directory, and a directory a file', async () => {
+    using two = new TwoRepositories()
+    for (const path of ['file', 'dir/a', 'dir/b']) two.host.commit(path)
+    two.start()
+    two.inside('rm', '-q', '-r', 'file', 'dir')
+    two.host.write('file/in', 'x')
+    two.host.write('dir', 'x')
+    two.inside('add', '.')
+    two.inside('commit', '-q', '-m', 'other way round')
+    expect((await two.sync()).lines).toEqual([])
+    expect(two.host.git('ls-files')).toBe('dir\nfile/in')
+    expect(two.host.git('status', '--porcelain')).toBe('')
+  })
+
   test('keeps a conflict of the host, and waits while its merge is open', async () => {
     using two = new TwoRepositories()
     two.host.commit('file', 'base')
