@@ -10,8 +10,9 @@ import { errnoOf, PenError } from '../base/error.ts'
 import { basename, dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import type { GitDirectory } from '../plan/facts.ts'
-import { readGitFile, readPointer, workTreeOf } from '../survey/git/directory.ts'
+import { gitDirAt, readGitFile, readPointer, workTreeOf } from '../survey/git/directory.ts'
 import { gitlinks } from '../survey/git/gitlinks.ts'
+import { listDirectory } from '../survey/git/submodules.ts'
 
 export interface Worktrees {
   readonly git: GitDirectory
@@ -33,15 +34,44 @@ export function indexes({ git, records, workspace }: Worktrees): readonly { dir:
   return [...own, ...below]
 }
 
-/** Absolute paths. Undefined when an index cannot be read. `cache` is a file in pen's state. */
-export function gitlinkPlaces(worktrees: Worktrees, cache: string): ReadonlySet<string> | undefined {
+/** More than the survey takes at a start. */
+const MAX_ENTERED = 1000
+
+export interface Entered {
+  /** Working trees that git enters, absolute. */
+  readonly places: ReadonlySet<string>
+  /** The files and directories that change with each new one. */
+  readonly files: readonly string[]
+}
+
+/** Undefined when an index cannot be read. `cache` is a file in pen's state. */
+export function gitlinkPlaces(worktrees: Worktrees, cache: string): Entered | undefined {
   const places = new Set<string>()
-  for (const { dir, top } of indexes(worktrees)) {
-    const { paths, complete } = gitlinks(dir, cache)
-    if (!complete) return undefined
-    for (const path of paths) places.add(`${top}/${path}`)
+  const dirs = new Set<string>()
+  const queue = [...indexes(worktrees)]
+  const top = `${worktrees.git.path}/worktrees`
+  const records = listDirectory(top).map(name => `${top}/${name}`)
+  // Also one that the user adds during a run: the sandbox could rewrite its `.git` file.
+  for (const dir of records) {
+    const pointer = readPointer(`${dir}/gitdir`)
+    if (!pointer?.startsWith(`${worktrees.workspace}/`)) continue
+    places.add(dirname(pointer))
+    queue.push({ dir, top: dirname(pointer) })
   }
-  return places
+  for (const { dir, top } of queue) {
+    if (dirs.has(dir)) continue
+    dirs.add(dir)
+    const { paths, complete } = gitlinks(dir, cache)
+    if (!complete || dirs.size > MAX_ENTERED) return undefined
+    for (const path of paths) {
+      const place = `${top}/${path}`
+      places.add(place)
+      const nested = gitDirAt(place)
+      if (nested !== undefined) queue.push({ dir: nested, top: place })
+    }
+  }
+  const files = [top, ...records.map(dir => `${dir}/gitdir`), ...[...dirs].map(dir => `${dir}/index`)]
+  return { places, files }
 }
 
 /** Below a git directory. Its parts may come from a sandbox. */
@@ -86,7 +116,10 @@ export function setAsidePlanted({ git, workspace }: Worktrees, places: Iterable<
 function setAside(git: GitDirectory, place: string, file: string): string | undefined {
   const stats = lookAt(file)
   const target = stats?.isFile() && stats.nlink === 1n ? readGitFile(file, dirname(place)) : undefined
-  const isOwn = moduleName(git, target) !== undefined && lookAt(target ?? '')?.isDirectory() === true
+  const isRecord =
+    dirname(target ?? '') === `${git.path}/worktrees` && readPointer(`${target}/gitdir`) === place
+  const isOwn =
+    (isRecord || moduleName(git, target) !== undefined) && lookAt(target ?? '')?.isDirectory() === true
   if (stats === undefined || isOwn) return undefined
   // The sandbox must not guess the name: a directory there would prevent the rename.
   const mark = `planted-${crypto.randomUUID().slice(0, 8)}`

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { judgeName, planSync, type SyncRules } from './plan-sync.ts'
+import { HELD_HEAD, judgeName, planSync, type SyncRules } from './plan-sync.ts'
 import type { Head, RepositoryState } from './state.ts'
 
 /** A history: B and C come after A, D after B, M after B and C. X is another root. */
@@ -360,7 +360,9 @@ describe('any three states', () => {
           rulesFor(moved),
         )
         expect([again.refs, again.heads, again.indexes]).toEqual([[], [], []])
-        expect(new Set(again.aside)).toEqual(new Set(plan.aside))
+        // A branch that went back may have left HEAD's commit: the next sync puts that aside.
+        const put = ({ aside }: typeof plan) => new Set(aside.filter(({ name }) => name !== HELD_HEAD))
+        expect(put(again)).toEqual(put(plan))
       }),
       { numRuns: 2000 },
     ))

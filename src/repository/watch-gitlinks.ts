@@ -6,7 +6,7 @@
 import { lookAt } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-import { gitlinkPlaces, indexes, setAsidePlanted, type Worktrees } from './gitlink-places.ts'
+import { gitlinkPlaces, setAsidePlanted, type Worktrees } from './gitlink-places.ts'
 import type { MountedPlaces } from './mounted-places.ts'
 
 const LOOK_MS = 250
@@ -22,16 +22,16 @@ export interface GitlinkOptions extends Worktrees {
 
 export class GitlinkWatch {
   readonly #options: GitlinkOptions
-  readonly #files: readonly string[]
+  /** Times of these change with each new place. */
+  #files: readonly string[] = []
   #known: ReadonlySet<string> | undefined
   #added: readonly string[] = []
-  #states = ''
+  #states: string | undefined
   #replaced: readonly string[] = []
   #timer: ReturnType<typeof setTimeout>
 
   constructor(options: GitlinkOptions) {
     this.#options = options
-    this.#files = indexes(options).map(({ dir }) => `${dir}/index`)
     this.#timer = this.#later(START_AFTER_MS)
   }
 
@@ -81,17 +81,22 @@ export class GitlinkWatch {
     const states = this.#files.map(state).join(' ')
     if (states === this.#states || this.#added.length > 0) return
     this.#states = states
-    const places = gitlinkPlaces(this.#options, `${stateDir}/gitlinks.json`)
+    const found = gitlinkPlaces(this.#options, `${stateDir}/gitlinks.json`)
     // Unreadable for a moment: look again.
-    if (places === undefined) this.#states = ''
-    else if (this.#known === undefined) this.#known = places
+    if (found === undefined) {
+      this.#states = undefined
+      return
+    }
+    const { places, files } = found
+    this.#files = files
+    if (this.#known === undefined) this.#known = places
     else {
       this.#added = [...places].filter(place => !this.#known?.has(place))
       const [first] = this.#added
       if (first === undefined) this.#known = new Set([...this.#known, ...places])
       else
         onEnd(
-          `git: ${printable(first, 500)} is a new submodule on the host, which a sandbox that runs could replace: the sandbox was ended; fix: start it again`,
+          `git: ${printable(first, 500)} is a new submodule or worktree on the host, which a sandbox that runs could replace: the sandbox was ended; fix: start it again`,
         )
     }
   }

@@ -160,7 +160,7 @@ conformance(
     const { code, stderr } = await ended
     expect([code, stderr]).toEqual([
       137,
-      expect.stringContaining(`${cwd}/lib2 is a new submodule on the host`),
+      expect.stringContaining(`${cwd}/lib2 is a new submodule or worktree on the host`),
     ])
     expect(box.host('cd ../main; git submodule status | wc -l; git status --short -uno; cat lib2/.git')).toBe(
       '2\nM  .gitmodules\nA  lib2\ngitdir: ../.git/modules/lib2\n',

@@ -29,6 +29,14 @@ export function readPointer(file: string, prefix = '', base = dirname(file)): st
 export const readGitFile = (file: string, base = dirname(file)): string | undefined =>
   readPointer(file, 'gitdir: ', base)
 
+/** Where git goes from a gitlink's place: a `.git` file, or an older submodule's `.git` directory, also behind a link. */
+export function gitDirAt(place: string): string | undefined {
+  const dotGit = realPath(`${place}/.git`)
+  if (dotGit === undefined) return undefined
+  const stats = lookAt(dotGit)
+  return stats?.isDirectory() ? dotGit : stats?.isFile() ? readGitFile(dotGit, place) : undefined
+}
+
 export function readGitConfig(file: string): readonly GitSetting[] | undefined {
   const text = readText(file, MAX_GIT_CONFIG)
   return text === undefined ? undefined : parseGitConfig(text)

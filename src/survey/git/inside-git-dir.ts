@@ -10,7 +10,7 @@ import { isWithin } from '../../policy/files/path.ts'
 import { Places, refuseHardLink } from '../places.ts'
 import { alternates } from './alternates.ts'
 import { type GitSetting, riskySettings } from './config.ts'
-import { readPointer, realPath, requireGitConfig } from './directory.ts'
+import { gitDirAt, readPointer, realPath, requireGitConfig } from './directory.ts'
 import { gitlinks } from './gitlinks.ts'
 import { wordsRunByGit } from './programs.ts'
 import { findSubmodules, listDirectory } from './submodules.ts'
@@ -44,6 +44,8 @@ export class GitSurvey {
   readonly emptyModules: string[] = []
   readonly #home: string
   readonly #stateDir: string
+  /** Git directories whose indexes were read for gitlinks. */
+  readonly #entered = new Set<string>()
   /** Tops of working trees: git runs what its settings name from there. */
   readonly #tops: Set<string>
 
@@ -240,10 +242,12 @@ export class GitSurvey {
    * held, and an uninitialised one becomes an empty directory of the sandbox's own. `top` is the working tree of this index.
    */
   gitlinks(gitDir: string, top: string): void {
+    if (this.#entered.has(gitDir)) return
+    this.#entered.add(gitDir)
     const { paths, complete } = gitlinks(gitDir, `${this.#stateDir}/gitlinks.json`)
-    if (!complete || paths.length > MAX_GITLINKS)
+    if (!complete || paths.length > MAX_GITLINKS || this.#entered.size > MAX_GITLINKS)
       throw new PenError('CONFIG_FILE', {
-        what: `the index lists more than ${MAX_GITLINKS} submodules, or pen cannot read it: the sandbox could plant repositories there`,
+        what: `the index lists more than ${MAX_GITLINKS} submodules, with those in them, or pen cannot read it: the sandbox could plant repositories there`,
         at: `${gitDir}/index`,
         hint: 'run "git status" on the host to check the index, or run pen in one of the submodules',
       })
@@ -251,8 +255,17 @@ export class GitSurvey {
       const place = `${top}/${path}`
       if (this.emptyModules.includes(place)) continue
       const isEmpty = this.places.look(place)?.isDirectory() === true && listDirectory(place).length === 0
-      if (isEmpty) this.#empty(place)
-      else this.places.add(`${place}/.git`, this.workspace)
+      if (isEmpty) {
+        this.#empty(place)
+        continue
+      }
+      this.places.add(`${place}/.git`, this.workspace)
+      // It may lie elsewhere than in `.git/modules`, or too deep there.
+      const nested = gitDirAt(place)
+      if (nested === undefined || this.#entered.has(nested)) continue
+      this.#tops.add(place)
+      this.leads(nested, [place])
+      this.gitlinks(nested, place)
     }
   }
 

@@ -1,0 +1,39 @@
+import { expect } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { conformance } from './conformance.ts'
+
+const G = 'git -c user.name=A -c user.email=a@example.com -c protocol.file.allow=always'
+
+conformance(
+  'P3 a submodule in a submodule is no place for a repository, wherever its git directory lies',
+  async box => {
+    const deep = 'a/b/c/d/e/f/g/h/i/lib'
+    // The first is as old versions of git made it. The second is deeper than pen searches `.git/modules`.
+    box.host(`mkdir ../inner ../lib; cd ../inner; git init -q .; ${G} commit -q --allow-empty -m inner
+      cd ../lib; git init -q .; ${G} submodule --quiet add ../inner inner; ${G} commit -qm lib
+      mkdir ../main; cd ../main; git init -q .; ${G} clone -q ../lib old; ${G} submodule --quiet add ../lib old 2>/dev/null
+      ${G} submodule --quiet add ../lib ${deep}; ${G} commit -qm submodules`)
+    const cwd = join(box.home, 'main')
+    const plant = (lib: string): string =>
+      `git init -q ${lib}/inner; printf '[core]\\n\\tfsmonitor = echo evil > %s/evil; false\\n' "$PWD" >> ${lib}/inner/.git/config
+       git -C ${lib}/inner -c user.name=a -c user.email=a commit -q --allow-empty -m x`
+    await box.sh(`${plant('old')}; ${plant(deep)}; rm -f evil`, { cwd })
+    box.host('cd ../main; git status >/dev/null; git diff >/dev/null')
+    expect([existsSync(join(cwd, 'evil')), existsSync(join(cwd, 'old/inner/.git'))]).toEqual([false, false])
+  },
+)
+
+conformance('P3 a worktree that the user adds in the project while a sandbox runs ends it', async box => {
+  box.host(`git init -q .; ${G} commit -q --allow-empty -m one; git branch a; git worktree add -q ../away a`)
+  const { child, ended, printed } = box.start(['/bin/sh', '-c', 'echo ready; sleep 30'])
+  await printed('ready')
+  await Bun.sleep(800)
+  box.host('git worktree add -q ../elsewhere -b b')
+  await Bun.sleep(1000)
+  expect(child.exitCode).toBe(null)
+  box.host('git worktree add -q inner -b c')
+  const { stderr } = await ended
+  expect(stderr).toContain(`${join(box.project, 'inner')} is a new submodule or worktree on the host`)
+  expect(box.host('git -C inner status --porcelain')).toBe('')
+})
