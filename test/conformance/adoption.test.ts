@@ -77,3 +77,16 @@ conformance('P24 a repository that was made inside waits while another sandbox c
   expect(box.host(`cd ${cwd}; git log --format=%s main`)).toBe('one\n')
   expect(readdirSync(join(state, 'watching'))).toEqual([])
 })
+
+conformance(
+  'P3 a bare repository that is made at the top of a project is not what the host obeys',
+  async box => {
+    const { stderr } = await box.sh(
+      `${G} init -q --bare . 2>/dev/null; printf '[core]\\n\\tbare = false\\n\\tworktree = .\\n\\tfsmonitor = echo evil > evil; false\\n' > config
+     echo 'ref: refs/heads/main' > HEAD; mkdir -p objects refs; sleep 1; ls`,
+    )
+    expect(stderr).toContain(join(box.project, 'HEAD'))
+    expect(box.host('git status >/dev/null 2>&1 || echo none')).toBe('none\n')
+    expect(existsSync(join(box.project, 'evil'))).toBe(false)
+  },
+)

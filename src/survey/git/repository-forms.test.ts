@@ -11,6 +11,7 @@ describe('other forms', () => {
     expect(facts).toMatchObject({ kind: 'refused', git: undefined, protect: [] })
     expect(facts.watch).toEqual([
       { path: `${dir}/.git`, root: dir, rule: { kind: 'link', text: `${base}/lib/.git` } },
+      { path: `${dir}/HEAD`, root: dir, rule: { kind: 'nothing' } },
     ])
   })
 

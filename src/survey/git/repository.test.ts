@@ -51,6 +51,17 @@ describe('a repository with submodules and worktrees', () => {
     expect(survey('plain').watch.find(({ path }) => path === `${dir}/.git`)?.rule.kind).toBe('git-dir')
   })
 
+  test('a directory without a repository may not become a bare one; one that is stays as it is', () => {
+    fresh('no-bare')
+    expect(shown(survey('no-bare')).watch).toContain('no-bare/HEAD nothing')
+    writeFileSync(`${fresh('has-head')}/HEAD`, 'mine')
+    expect(shown(survey('has-head'))).toMatchObject({ protect: [] })
+    expect(shown(survey('has-head')).watch).toContain('has-head/refs nothing')
+    git(base, 'init', '-q', '--bare', 'is-bare')
+    expect(shown(survey('is-bare')).watch).not.toContain('is-bare/HEAD nothing')
+    expect(shown(survey('main')).watch).toEqual([])
+  })
+
   test('a place is borrowed for each repository, and no two share one', () => {
     const { git: top } = survey('main')
     expect([top, ...(top?.submodules ?? [])].map(one => one?.lentAt)).toEqual([

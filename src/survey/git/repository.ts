@@ -62,6 +62,7 @@ class Survey {
   run({ home, userConfigs = [], protect = [], roots = [] }: SurveyOptions): RepositoryFacts {
     this.#git.places.list(this.workspace)
     const kind = this.#repository(home)
+    if (kind === 'none' || kind === 'ancestor' || kind === 'refused') this.#noBareRepository()
     for (const file of userConfigs) this.#userConfig(file)
     for (const path of protect) {
       const root = [this.workspace, ...roots].find(one => path.startsWith(`${one}/`))
@@ -133,6 +134,13 @@ class Survey {
       }
       if (up === '/') return 'none'
     }
+  }
+
+  /** Without a `.git`, git takes the directory itself for a repository when it has these three. One of them stays away. */
+  #noBareRepository(): void {
+    const parts = ['HEAD', 'refs', 'objects'].map(name => `${this.workspace}/${name}`)
+    const part = parts.find(path => this.#git.places.look(path) === undefined) ?? `${this.workspace}/refs`
+    this.#git.places.add(part, this.workspace)
   }
 
   #pointer(dotGit: string, home: string): RepositoryKind {
