@@ -10,10 +10,8 @@ const MAX_PATHS = 5
 export function describeReport(place: string, report: SyncReport, sandbox: string): string[] {
   const where = place === '' ? '' : ` of ${printable(place.slice(1), 200)}`
   const lines = report.aside.map(aside => describeAside(aside, sandbox, where))
-  for (const { name, why } of report.refused)
-    lines.push(
-      `git: ${printable(name, 200)}${where} stays in the sandbox: ${why}; fix: give it another name inside`,
-    )
+  for (const { name, why, fix = 'give it another name inside' } of report.refused)
+    lines.push(`git: ${printable(name, 200)}${where} stays in the sandbox: ${why}; fix: ${fix}`)
   for (const name of report.deleted)
     lines.push(
       `git: ${short(name)}${where} was deleted in the sandbox and is still on the host; ${deletion(name)}`,

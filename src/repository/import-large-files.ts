@@ -2,7 +2,8 @@
 import { closeSync, existsSync, fstatSync, openSync } from 'node:fs'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { type GitCall, runGit } from './git-runner.ts'
-import { type ImportOptions, ImportRefused, spend } from './import-objects.ts'
+import { type ImportOptions, spend } from './import-objects.ts'
+import type { Refused } from './plan-sync.ts'
 
 /** As git-lfs itself does: a temporary file, then a rename. */
 const WRITE = 'mkdir -p "$1" && cat >"$1/.pen-$2" && mv "$1/.pen-$2" "$1/$2"'
@@ -12,7 +13,12 @@ const MAX_LARGE_BYTES = 4 * 1024 ** 3
 
 const pathOf = (id: string): string => `lfs/objects/${id.slice(0, 2)}/${id.slice(2, 4)}`
 
-export async function importLargeFiles(options: ImportOptions, ids: readonly string[]): Promise<void> {
+/** Returns those that stay in the sandbox. The commits come over without them. */
+export async function importLargeFiles(
+  options: ImportOptions,
+  ids: readonly string[],
+): Promise<readonly Refused[]> {
+  const refused: Refused[] = []
   const { host, box, world, scratch, gitDir, directory } = options
   const top = directory.path
   const at: Pick<GitCall, 'gitDir'> = gitDir === undefined ? {} : { gitDir }
@@ -25,10 +31,11 @@ export async function importLargeFiles(options: ImportOptions, ids: readonly str
       const most = Math.min(MAX_LARGE_BYTES, world.limits.disk)
       const script = `[ "$(stat -c %s "$GIT_DIR/$1")" -le ${most} ] && head -c ${most} "$GIT_DIR/$1"`
       const { code } = await box.run({ script, args: [`${pathOf(id)}/${id}`], outputTo: fd, ...at })
-      if (code !== 0 || (await hashOf(file)) !== id)
-        throw new ImportRefused(
-          `the git-lfs object ${id} is too large, or has another content than its name says`,
-        )
+      if (code !== 0 || (await hashOf(file)) !== id) {
+        const why = 'it is too large, or has another content than its name says'
+        refused.push({ name: `git-lfs object ${id}`, why, fix: 'delete it inside, or raise limits.disk' })
+        continue
+      }
       const input = openSync(file, 'r')
       try {
         spend(options, { bytes: fstatSync(input).size })
@@ -41,6 +48,7 @@ export async function importLargeFiles(options: ImportOptions, ids: readonly str
       removeTree(file)
     }
   }
+  return refused
 }
 
 async function hashOf(file: string): Promise<string> {

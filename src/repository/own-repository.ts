@@ -18,9 +18,11 @@ import {
 import { errnoOf } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import { dirname } from '../base/posix-path.ts'
+import { printable } from '../base/printable.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
+import { looksLikeGitDir } from '../survey/git/directory.ts'
 import { fingerprint, IN_PART } from './fingerprint.ts'
 import { MountedPlaces } from './mounted-places.ts'
 import type { Pinned } from './pin-tips.ts'
@@ -244,8 +246,13 @@ export class OwnRepository {
     // What changes during the sync is seen by the next look. So each change is followed by one sync that finds nothing.
     this.#seen = this.#look()
     // The sandbox may have written it. The host's git must not open it before the user has seen that.
-    if (this.mounted.replaced().length > 0) {
-      const lines = [`git: nothing was taken over from the sandbox; its repository is kept at ${this.dir}`]
+    const { path } = this.#options.git
+    const isGone = !looksLikeGitDir(path)
+    if (isGone || this.mounted.replaced().length > 0) {
+      const why = isGone ? `${printable(path, 500)} is no repository any more: ` : ''
+      const lines = [
+        `git: ${why}nothing was taken over from the sandbox; its repository is kept at ${this.dir}`,
+      ]
       this.#result = { isComplete: false, hasFailed: true, lines }
       return
     }

@@ -49,13 +49,21 @@ export interface Aside {
 /** A detached HEAD that is put aside. */
 export const HELD_HEAD = 'refs/heads/HEAD'
 
+export interface Refused {
+  /** Hostile text. */
+  readonly name: string
+  readonly why: string
+  /** What to do, if another name does not help. */
+  readonly fix?: string
+}
+
 export interface SyncPlan {
   readonly refs: readonly RefMove[]
   readonly heads: readonly HeadMove[]
   readonly indexes: readonly IndexMove[]
   readonly aside: readonly Aside[]
   /** Names that would mislead git or a reader. Hostile text. */
-  readonly refused: readonly { readonly name: string; readonly why: string }[]
+  readonly refused: readonly Refused[]
   /** Refs that are gone here. A deletion never crosses by itself. */
   readonly deleted: readonly string[]
   /** An operation is open, or the index is locked: HEAD, its branch and the index move together, later. */
@@ -212,7 +220,7 @@ async function planHeads(
   const heads: HeadMove[] = []
   const indexes = new Map<string, IndexMove>()
   const held: Aside[] = []
-  const odd: { name: string; why: string }[] = []
+  const odd: Refused[] = []
   let late = false
   for (const record of records) {
     const [from, to, was] = [here.heads.get(record), there.heads.get(record), synced.heads.get(record)]
@@ -248,7 +256,8 @@ async function planHeads(
         : undefined
     const whyNew = branch === 'refs/heads/' || there.refs.has(branch) ? undefined : judge(branch, there.refs)
     if (follows && (why ?? whyNew) !== undefined) {
-      odd.push({ name: branch, why: why ?? whyNew ?? '' })
+      if (why === undefined) odd.push({ name: branch, why: whyNew ?? '' })
+      else odd.push({ name: branch, why, fix: 'switch to another branch inside' })
       continue
     }
     const commit = from.branch === undefined ? from.commit : after.get(from.branch)

@@ -7,7 +7,7 @@ import { Consent, type Guarded } from './consent.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
 import { importLargeFiles } from './import-large-files.ts'
 import { type ImportOptions, importObjects, spend } from './import-objects.ts'
-import { hasCommit } from './new-commits.ts'
+import { hasCommit, peel } from './new-commits.ts'
 import {
   type Aside,
   currentCommit,
@@ -97,10 +97,11 @@ export class RepositorySync {
     if (!records.every(record => own.heads.has(record)) && this.#synced.heads.size > 0)
       throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
     await this.#catchUp(theirs)
-    await importLargeFiles(this.#options, own.largeFiles)
+    const large = await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
     const { out, needed } = await this.#planToHost(own, theirs)
-    const { moved, aside } = await this.#toHost(out, needed)
+    const plan = { ...out, refused: [...large, ...out.refused] }
+    const { moved, aside, refused } = await this.#toHost(plan, needed)
     const after = await readHostState(host.run, gitDir)
     const back = await planSync(after, own, {
       ...this.#rules(CROSSES_TO_SANDBOX, () => undefined),
@@ -124,12 +125,12 @@ export class RepositorySync {
       !out.waits &&
       out.left === 0 &&
       !aside.some(({ reason }) => reason === 'consent') &&
-      out.refused.length === 0 &&
+      refused.length === 0 &&
       worktrees.length === 0
     return {
       moved,
       aside,
-      refused: out.refused,
+      refused,
       deleted: out.deleted,
       left: out.left,
       worktrees,
@@ -186,10 +187,12 @@ export class RepositorySync {
   }
 
   async #toHost(
-    plan: SyncPlan,
+    planned: SyncPlan,
     needed: Consent,
-  ): Promise<{ readonly moved: readonly string[]; readonly aside: readonly Aside[] }> {
+  ): Promise<Pick<SyncReport, 'moved' | 'aside' | 'refused'>> {
     const { host, sandbox, consent } = this.#options
+    const { commits: put, others } = await this.#commitsIn(planned.aside)
+    const plan = { ...planned, aside: put, refused: [...planned.refused, ...others] }
     const held = await this.#heldStashes(plan.stashes, needed)
     const stashes = plan.stashes.filter(id => !held.some(stash => stash.id === id))
     // Those that are held are counted when they get a ref.
@@ -199,11 +202,10 @@ export class RepositorySync {
     if (plan.indexes.length > 0) writeFileAtomically(this.#options.journal, JSON.stringify(plan.indexes))
     const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
     rmSync(this.#options.journal, { force: true })
-    const aside = [
-      ...(await this.#withWorktrees(plan.aside)),
-      ...held,
-      ...failed.map(({ name, new: id }) => ({ name, id, reason: 'moved-there' as const })),
-    ]
+    const left = await this.#commitsIn(
+      failed.map(({ name, new: id }) => ({ name, id, reason: 'moved-there' })),
+    )
+    const aside = [...(await this.#withWorktrees(plan.aside)), ...held, ...left.commits]
     await this.#setRefs(
       host.run,
       sandbox,
@@ -216,9 +218,23 @@ export class RepositorySync {
     )
     const moved = plan.refs.filter(move => !failed.includes(move)).map(({ name }) => name)
     const heads = plan.heads.map(({ head }) => head.branch ?? HELD_HEAD)
-    const put = aside.flatMap(({ name, reason }) => (reason === 'consent' ? [] : [name]))
-    if (consent.size > 0) await this.#dropHeld([...moved, ...heads, ...put, ...stashes.map(heldStash)])
-    return { moved, aside }
+    const arrived = aside.flatMap(({ name, reason }) => (reason === 'consent' ? [] : [name]))
+    if (consent.size > 0) await this.#dropHeld([...moved, ...heads, ...arrived, ...stashes.map(heldStash)])
+    return { moved, aside, refused: [...plan.refused, ...left.others] }
+  }
+
+  /** A sandbox can write any id into a ref. git takes no branch that names a file or a tree. */
+  async #commitsIn(
+    aside: readonly Aside[],
+  ): Promise<{ readonly commits: readonly Aside[]; readonly others: SyncPlan['refused'] }> {
+    const branches = aside.filter(({ name }) => name.startsWith('refs/heads/'))
+    const ids = branches.map(({ id }) => id)
+    const types = ids.length === 0 ? undefined : await peel(this.#options.host.run, this.#at, ids)
+    const odd = branches.filter(({ id }) => types?.get(id)?.type !== 'commit')
+    return {
+      commits: aside.filter(one => !odd.includes(one)),
+      others: odd.map(({ name }) => ({ name, why: 'it names no commit', fix: 'delete it inside' })),
+    }
   }
 
   async #withWorktrees(aside: readonly Aside[]): Promise<readonly Aside[]> {

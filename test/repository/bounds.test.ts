@@ -74,11 +74,14 @@ test('a git-lfs object that is longer than the disk of the sandbox is not copied
   writeFileSync(`${two.own}/${place}/${id}`, bytes)
   const { world } = two.options
   const limits = { ...world.limits, disk: 1024 ** 2 } as typeof world.limits
+  const commit = two.commitInside('small')
   const options = { ...two.options, entry: two.entry, dir: two.own as HostPath }
   expect((await syncAll({ ...options, world: { ...world, limits } })).lines.join()).toContain(
     'another content',
   )
   expect(existsSync(`${two.host.dir}/lfs`)).toBe(false)
+  // The commits come over all the same.
+  expect(two.host.git('rev-parse', 'main')).toBe(commit)
   await two.sync()
   expect(readFileSync(`${two.host.dir}/${place}/${id}`)).toEqual(bytes)
 })

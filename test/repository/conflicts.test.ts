@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
 import { emptyEntry } from '../../src/repository/make-own-directory.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'
 
@@ -188,6 +189,22 @@ describe('refused', () => {
       'refs/heads/fine\nrefs/heads/main\nrefs/heads/other',
     )
   })
+})
+
+test('a branch that names no commit stays in the sandbox; a tag of a tree and other branches come over', async () => {
+  using two = started()
+  const [blob, tree] = [two.inside('hash-object', '-w', `${two.host.top}/one`), two.inside('write-tree')]
+  hostCommit(two, 'other')
+  writeFileSync(`${two.own}/refs/heads/blob`, `${blob}\n`)
+  writeFileSync(`${two.own}/refs/heads/other`, `${tree}\n`)
+  two.inside('tag', 'light', tree)
+  const id = two.commitInside('two')
+  const { lines, hasFailed } = await two.sync()
+  expect(hasFailed).toBe(false)
+  for (const name of ['blob', 'other'])
+    expect(lines.join()).toContain(`refs/heads/${name} stays in the sandbox: it names no commit`)
+  expect(two.host.git('for-each-ref', '--format=%(refname)', 'refs/pen', 'refs/heads/blob')).toBe('')
+  expect([two.host.git('rev-parse', 'light'), two.host.git('rev-parse', 'main')]).toEqual([tree, id])
 })
 
 describe("the host's index", () => {

@@ -193,6 +193,22 @@ describe("the sandbox's repository during a run", () => {
     await own.finish()
   })
 
+  test('a .git that the user empties during a run: a plain line, and the commits are kept', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.start()
+    const own = await OwnRepository.open(two.options, 'run')
+    for (const name of readdirSync(two.host.dir))
+      if (name !== 'objects') rmSync(`${two.host.dir}/${name}`, { recursive: true })
+    writeFileSync(`${two.own}/refs/heads/new`, `${two.inside('rev-parse', 'main')}\n`)
+    const [line = ''] = await own.finish()
+    expect(line).toBe(
+      `git: ${two.host.dir} is no repository any more: nothing was taken over from the sandbox; its repository is kept at ${two.own}`,
+    )
+    expect(existsSync(`${two.own}/refs/heads/new`)).toBe(true)
+    expect(readdirSync(two.host.dir)).toEqual(['objects'])
+  })
+
   test('a staged file survives the end of a run', async () => {
     using two = new TwoRepositories()
     two.host.commit('one')
