@@ -1,7 +1,8 @@
 /** Stops a sandbox and removes its state. Never removes the project. */
-import { readlinkSync, rmdirSync } from 'node:fs'
+import { readFileSync, readlinkSync, rmdirSync } from 'node:fs'
 import { auditDirectory } from '../audit/directory.ts'
 import { runningPids } from '../audit/running.ts'
+import { lookAt } from '../base/beneath/look-at.ts'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { errnoOf, errnoText, PenError } from '../base/error.ts'
 import { basename } from '../base/posix-path.ts'
@@ -13,6 +14,20 @@ import { stopSandbox } from './stop.ts'
 export const VOLUMES = 'volumes'
 
 export const isKnown = (stateDir: string): boolean => namesIn(stateDir).length > 0
+
+/** Whether commits, staged files or what was moved away from the project may be here alone. A clean copy of a repository is not. */
+export function hasOnlyCopies(stateDir: string): boolean {
+  const git = `${stateDir}/git`
+  const entries = namesIn(git).filter(name => !/\.(?:lock|sync)$/.test(name))
+  const isClean = (entry: string): boolean => {
+    const names = namesIn(`${git}/${entry}`)
+    if (!names.includes('synced')) return !entry.includes('.damaged-') && !names.includes('adopted')
+    return names.includes('seen') && readFileSync(`${git}/${entry}/seen`, 'utf8').startsWith('clean\n')
+  }
+  const directories = entries.filter(name => lookAt(`${git}/${name}`)?.isDirectory())
+  const quarantined = namesIn(`${stateDir}/quarantine`)
+  return directories.some(entry => !isClean(entry)) || quarantined.length > 0
+}
 
 export async function forgetSandbox(
   stateDir: string,

@@ -64,12 +64,23 @@ const RECORD = /^(?:\.|worktrees\/(?!\.\.?$)[^/\p{C}\ufffd]+)$/u
 /** Names that git itself accepts are shorter: a file name has at most 255 bytes, and a path 4,096. */
 const MAX_NAME = 1024
 
+/** About 400,000 refs, whose lines take a second. pen's other work waits meanwhile. */
+const MAX_ANSWER = 32 * 1024 * 1024
+
 /** Of the sandbox's repository. What is not in the form of a fact is ignored: it cannot mean anything else. */
 export const readState = (
   git: GitRunner,
   gitDir?: string,
   large: 'with-large-files' | 'refs-alone' = 'refs-alone',
-): Promise<RepositoryState> => read(git, gitDir, large, () => undefined)
+): Promise<RepositoryState> => read(bounded(git), gitDir, large, () => undefined)
+
+const bounded =
+  (git: GitRunner): GitRunner =>
+  async call => {
+    const answer = await git(call)
+    if (answer.stdout.length <= MAX_ANSWER) return answer
+    return { code: 1, stdout: Buffer.alloc(0), stderr: 'the sandbox has too many refs' }
+  }
 
 /** Of the host's repository. A worktree that pen cannot read must not lose its branch. */
 export const readHostState = (git: GitRunner, gitDir?: string): Promise<RepositoryState> =>

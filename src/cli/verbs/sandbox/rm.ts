@@ -1,6 +1,6 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
-import { forgetSandbox, isKnown, VOLUMES } from '../../../lifecycle/forget.ts'
+import { forgetSandbox, hasOnlyCopies, isKnown, VOLUMES } from '../../../lifecycle/forget.ts'
 import { sandboxNamed } from '../../../lifecycle/list.ts'
 import { confirmRemoval } from '../../frame/ask.ts'
 import { withProgress } from '../../frame/progress.ts'
@@ -10,7 +10,7 @@ export const verb = defineVerb({
   name: 'rm',
   summary: "Stop this project's sandbox and delete its state",
   details:
-    'Deletes its live config, audit and log; with --volumes also its volumes. The project and its .pen/ are not touched; pen init or pen config apply activates .pen/ again.',
+    'Deletes its live config, audit and log, commits that only the sandbox has (see pen git status) and the quarantine; with --volumes also its volumes. The project and its .pen/ are not touched; pen init or pen config apply activates .pen/ again.',
   flags: {
     volumes: { kind: 'boolean', about: 'also delete its volumes' },
     yes: { kind: 'boolean', about: 'do not ask for confirmation' },
@@ -28,7 +28,10 @@ export const verb = defineVerb({
       return EXIT.ok
     }
     const what = `its live config, audit${flags.volumes ? ', volumes' : ''} and log`
-    const question = `This stops the sandbox of ${printable(workspace ?? id, 4096)} and deletes ${what}.`
+    const only = hasOnlyCopies(stateDir)
+      ? ' It also deletes what only the sandbox has: commits and staged files that "pen git status" lists, and the quarantine.'
+      : ''
+    const question = `This stops the sandbox of ${printable(workspace ?? id, 4096)} and deletes ${what}.${only}`
     if (!flags.yes && !confirmRemoval(question, 'rm', terminal)) return EXIT.failed
     await withProgress('stopping the sandbox', terminal, () =>
       forgetSandbox(stateDir, { keep: flags.volumes ? [] : [VOLUMES] }),
