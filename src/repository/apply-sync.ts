@@ -5,13 +5,16 @@ import { fields, type GitRunner, runGit } from './git-runner.ts'
 import type { HeadMove, IndexMove, RefMove } from './plan-sync.ts'
 
 const UPDATE_REFS = 'git update-ref -z --stdin --create-reflog -m "$1"'
-const SET_BRANCH = 'git symbolic-ref -m "$1" HEAD "$2"'
-const DETACH = 'git update-ref --no-deref -m "$1" HEAD "$2"'
+/** Its user may have moved HEAD since it was read. No branch and no commit are empty words. */
+const IS_AT = `[ "$(git symbolic-ref -q HEAD)" = "$1" ] && [ "$(git rev-parse -q --verify HEAD)" = "$2" ]`
+const ELSEWHERE = 75
+const SET_BRANCH = `${IS_AT} || exit ${ELSEWHERE}; git symbolic-ref -m "$3" HEAD "$4"`
+const DETACH = `${IS_AT} || exit ${ELSEWHERE}; git update-ref --no-deref -m "$3" HEAD "$4" \${2:+"$2"}`
 const CHANGED =
   'ulimit -t 60; exec git diff-tree -r -z --raw --no-renames --no-abbrev --ignore-submodules=none "$1" "$2"'
 /** With a letter for each entry: S is skip-worktree, a small letter is assume-unchanged. */
 const ENTRIES = 'git ls-files -z --stage -v --full-name'
-const SET_ENTRIES = 'git update-index -z --index-info'
+const SET_ENTRIES = `${IS_AT} || exit 0; git update-index -z --index-info`
 const SET_FLAG = 'git update-index -z "$1" --stdin'
 const CONE = `[ "$(git config --type=bool core.sparseCheckoutCone)" = true ] || exit 0
 cat "$(git rev-parse --git-path info/sparse-checkout)"`
@@ -39,17 +42,19 @@ export interface At {
 const refLine = ({ name, old, new: id }: RefMove): string =>
   `option no-deref\0update ${name}\0${id}\0${old ?? '0'.repeat(id.length)}\0`
 
+/** False when HEAD is not what it was any more. */
 export async function applyHead(
   git: GitRunner,
   at: At,
-  { record, head }: HeadMove,
+  { record, old, head }: HeadMove,
   message: string,
-): Promise<void> {
-  const place = recordAt(at, record)
-  if (head.branch !== undefined)
-    await runGit(git, { script: SET_BRANCH, args: [message, head.branch], ...place })
-  else if (head.commit !== undefined)
-    await runGit(git, { script: DETACH, args: [message, head.commit], ...place })
+): Promise<boolean> {
+  const script = head.branch === undefined ? DETACH : SET_BRANCH
+  const args = [old.branch ?? '', old.commit ?? '', message, head.branch ?? head.commit ?? '']
+  const answer = await git({ script, args, ...recordAt(at, record) })
+  if (answer.code === ELSEWHERE) return false
+  await runGit(() => Promise.resolve(answer), { script })
+  return true
 }
 
 /** git's own `stash store` needs a working tree. */
@@ -63,12 +68,12 @@ export async function storeStash(git: GitRunner, at: At, id: string, message: st
 
 /**
  * Moves index entries from one commit to another, where the entry is still that of the old commit. What the user staged, an
- * intent to add, and flags stay as they are.
+ * intent to add, and flags stay as they are. It does nothing when HEAD is not at the new commit, on the branch.
  */
 export async function applyIndex(
   git: GitRunner,
   at: At,
-  { record, old, new: commit }: IndexMove,
+  { record, branch = '', old, new: commit }: IndexMove,
 ): Promise<void> {
   const place = recordAt(at, record)
   const changes = await changedPaths(git, place, old, commit)
@@ -90,7 +95,7 @@ export async function applyIndex(
     ({ path, after }) => `${after === '' ? `0 ${'0'.repeat(commit.length)}` : after}\t${path}\0`,
   )
   if (lines.length === 0) return
-  await runGit(git, { script: SET_ENTRIES, input: bytes(lines), ...place })
+  await runGit(git, { script: SET_ENTRIES, args: [branch, commit], input: bytes(lines), ...place })
   const outside = await outsideSparse(git, place, entries, moved)
   for (const [flag, test] of FLAGS) {
     const paths = moved.flatMap(({ path, after }) =>

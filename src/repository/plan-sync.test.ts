@@ -379,6 +379,18 @@ describe('any three states', () => {
       }),
       { numRuns: 1000 },
     ))
+
+  test('move a branch that is checked out only together with its index', () =>
+    fc.assert(
+      fc.asyncProperty(repository, repository, synced, async (here, there, agreed) => {
+        const plan = await planSync(here, there, rules({}, { synced: agreed }))
+        const head = there.heads.get('.')
+        for (const { name, new: id } of plan.refs)
+          if (name === head?.branch)
+            expect(plan.indexes).toContainEqual({ record: '.', branch: name, old: head.commit, new: id })
+      }),
+      { numRuns: 1000 },
+    ))
 })
 
 const restoreBusy = (heads: ReadonlyMap<string, Head>, from: RepositoryState): Map<string, Head> =>

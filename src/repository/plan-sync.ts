@@ -21,13 +21,15 @@ export interface RefMove {
 
 export interface HeadMove {
   readonly record: string
+  /** What it must be now. */
+  readonly old: Head
   readonly head: Head
 }
 
 /** An index follows HEAD of its worktree from one commit to another. Undefined: no commit yet. */
 export interface IndexMove {
   readonly record: string
-  /** The branch that must have moved. Undefined: HEAD is detached. */
+  /** Where HEAD must be when the index moves. Undefined: detached. */
   readonly branch: string | undefined
   readonly old: string | undefined
   readonly new: string
@@ -218,7 +220,7 @@ async function planHeads(
   const after = new Map(there.refs)
   for (const { name, new: id } of moves) after.set(name, id)
   const heads: HeadMove[] = []
-  const indexes = new Map<string, IndexMove>()
+  const indexes: IndexMove[] = []
   const held: Aside[] = []
   const odd: Refused[] = []
   let late = false
@@ -226,18 +228,15 @@ async function planHeads(
     const [from, to, was] = [here.heads.get(record), there.heads.get(record), synced.heads.get(record)]
     if (from === undefined || to === undefined) continue
     const hasMoved = !sameHead(from, to) && !sameHead(from, was)
-    const isSettled = to.branch === undefined || there.refs.get(to.branch) === to.commit
-    // HEAD was read a moment after the refs, and may know a commit that they do not.
-    if (isWaiting(record) || !isSettled) {
-      late ||= hasMoved || !isSettled
+    if (isWaiting(record)) {
+      late ||= hasMoved
       continue
     }
-    // Where HEAD stays, the index goes with its branch.
-    const stays = to.branch === undefined ? undefined : after.get(to.branch)
-    if (stays !== undefined && stays !== to.commit)
-      indexes.set(record, { record, branch: to.branch, old: to.commit, new: stays })
-    const follows = !sameHead(from, to) && sameHead(to, was)
-    if (!follows && !sameHead(from, to)) {
+    // HEAD may stay on a branch that moves. Each way has its index move: see `applyIndex`.
+    const move = moves.find(({ name }) => name === to.branch)
+    if (move !== undefined) indexes.push({ record, branch: move.name, old: to.commit, new: move.new })
+    if (sameHead(from, to)) continue
+    if (!sameHead(to, was)) {
       // It moved on both sides. A branch was looked at among the refs.
       const { branch, commit } = from
       if (!hasMoved || branch !== undefined || commit === undefined) continue
@@ -255,32 +254,31 @@ async function planHeads(
         ? 'HEAD names it, and it is checked out in another worktree'
         : undefined
     const whyNew = branch === 'refs/heads/' || there.refs.has(branch) ? undefined : judge(branch, there.refs)
-    if (follows && (why ?? whyNew) !== undefined) {
+    if ((why ?? whyNew) !== undefined) {
       if (why === undefined) odd.push({ name: branch, why: whyNew ?? '' })
       else odd.push({ name: branch, why, fix: 'switch to another branch inside' })
       continue
     }
     const commit = from.branch === undefined ? from.commit : after.get(from.branch)
-    // A branch that was put aside has not moved. HEAD and index stay with it.
+    // HEAD does not go to a branch that was put aside.
     // Its value among the refs counts: HEAD was read a moment later, and the sandbox may have committed in between.
     if (from.branch !== undefined && commit !== here.refs.get(from.branch)) continue
     // A branch without a commit (`--orphan`) has no tree that the index could follow. HEAD moves with its first commit.
     if (commit === undefined && to.commit !== undefined) continue
     // HEAD may change to a branch that came over earlier, or to a commit without a branch.
     const paths =
-      follows && commit !== undefined
-        ? [...(await consentToNew(commit)), ...(await consentToStep(to.commit, commit))]
-        : []
+      commit === undefined
+        ? []
+        : [...(await consentToNew(commit)), ...(await consentToStep(to.commit, commit))]
     if (paths.length > 0 && commit !== undefined) {
       held.push({ name: from.branch ?? HELD_HEAD, id: commit, reason: 'consent', paths })
       continue
     }
-    if (follows) heads.push({ record, head: from })
-    indexes.delete(record)
+    heads.push({ record, old: to, head: from })
     if (commit !== undefined && commit !== to.commit)
-      indexes.set(record, { record, branch: from.branch, old: to.commit, new: commit })
+      indexes.push({ record, branch: from.branch, old: to.commit, new: commit })
   }
-  return { heads, indexes: [...indexes.values()], held, odd, late }
+  return { heads, indexes, held, odd, late }
 }
 
 async function isInOne(

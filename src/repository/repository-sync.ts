@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import type { AuditEventOf } from '../audit/event.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
+import { Agreement } from './agreement.ts'
 import { type At, applyHead, applyIndex, applyRefs, type Change, pathText, storeStash } from './apply-sync.ts'
 import { Consent, type Guarded } from './consent.ts'
 import { type GitRunner, runGit } from './git-runner.ts'
@@ -12,7 +13,6 @@ import {
   type Aside,
   currentCommit,
   HELD_HEAD,
-  type IndexMove,
   judgeName,
   planSync,
   type Synced,
@@ -36,7 +36,7 @@ export interface SyncOptions extends ImportOptions {
   /** When the sync must have looked at everything. */
   readonly until: number
   readonly guarded: Guarded
-  /** A file of pen's own. It lists the host's indexes that follow a branch at this moment. */
+  /** A file of pen's own. It lists what moves on the host at this moment. */
   readonly journal: string
   /** Commits that the user has seen, and agreed to. */
   readonly consent: ReadonlySet<string>
@@ -75,12 +75,12 @@ const TO_SANDBOX = 'pen: from the host'
 export class RepositorySync {
   readonly #options: SyncOptions
   readonly #at: At
-  #synced: Synced
+  readonly #synced: Agreement
 
   constructor(options: SyncOptions, synced: Synced) {
     this.#options = options
     this.#at = options.gitDir === undefined ? {} : { gitDir: options.gitDir }
-    this.#synced = synced
+    this.#synced = new Agreement(synced)
   }
 
   get synced(): Synced {
@@ -97,6 +97,7 @@ export class RepositorySync {
     if (!records.every(record => own.heads.has(record)) && this.#synced.heads.size > 0)
       throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
     await this.#catchUp(theirs)
+    this.#synced.addSame(own, theirs, records)
     const large = await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
     const { out, needed } = await this.#planToHost(own, theirs)
@@ -107,22 +108,20 @@ export class RepositorySync {
       ...this.#rules(CROSSES_TO_SANDBOX, () => undefined),
       sharesBranches: true,
     })
-    const failed = await this.#apply(box.run, back, TO_SANDBOX)
-    await this.#setRefs(box.run, 'host', back.aside)
-    const now = await readState(box.run, gitDir)
-    const arrived = back.refs.filter(move => !failed.includes(move))
-    const between = {
-      refs: new Map([...own.refs, ...arrived.map(move => [move.name, move.new] as const)]),
-      heads: new Map([...own.heads, ...back.heads.map(move => [move.record, move.head] as const)]),
+    // A plan for a HEAD that the sandbox moved meanwhile is left to the next sync.
+    if (!movesHead(back) || sameHeads(own, await readState(box.run, gitDir))) {
+      await this.#apply(box.run, back, TO_SANDBOX)
+      await this.#setRefs(box.run, 'host', back.aside)
     }
-    this.#synced = this.#agreed(between, now, after)
-    const isOpen = records.some(record => now.heads.get(record)?.isOpen === true)
+    const isOpen = records.some(record => own.heads.get(record)?.isOpen === true)
     const isStaged = !isOpen && (await hasStaged(box.run, host.run, this.#at, records))
-    const worktrees = [...now.heads.keys()].filter(record => !after.heads.has(record))
+    const worktrees = [...own.heads.keys()].filter(record => !after.heads.has(record))
     const isComplete =
       !isOpen &&
       !isStaged &&
       !out.waits &&
+      // The user moved HEAD just before pen did.
+      out.heads.every(({ record, head }) => sameHead(this.#synced.heads.get(record), head)) &&
       out.left === 0 &&
       !aside.some(({ reason }) => reason === 'consent') &&
       refused.length === 0 &&
@@ -161,18 +160,20 @@ export class RepositorySync {
       consentToStep: async (old, now) => this.#paths(now, await needed.toStep(old, now)),
     })
     const now = await readHostState(host.run, gitDir)
-    const isSame = JSON.stringify([...now.heads]) === JSON.stringify([...theirs.heads])
-    return isSame ? { out, needed } : await this.#planToHost(own, now)
+    return sameHeads(now, theirs) ? { out, needed } : await this.#planToHost(own, now)
   }
 
-  /** An earlier sync was killed, or the index was locked: the branch moved, and the index did not. */
+  /** An earlier sync was killed, or the index was locked: refs and HEAD moved, and the index did not. */
   async #catchUp(theirs: RepositoryState): Promise<void> {
     const { host, journal } = this.#options
     if (!existsSync(journal)) return
-    const moves = JSON.parse(readFileSync(journal, 'utf8')) as readonly IndexMove[]
-    if (moves.some(({ record }) => theirs.heads.get(record)?.isBusy)) return
-    for (const move of moves)
-      if (theirs.heads.get(move.record)?.commit === move.new) await applyIndex(host.run, this.#at, move)
+    const { refs, heads, indexes } = JSON.parse(readFileSync(journal, 'utf8')) as Moves
+    this.#synced.addApplied({
+      refs: refs.filter(move => theirs.refs.get(move.name) === move.new),
+      heads: heads.filter(move => sameHead(theirs.heads.get(move.record), move.head)),
+    })
+    if (indexes.some(({ record }) => theirs.heads.get(record)?.isBusy)) return
+    for (const move of indexes) await applyIndex(host.run, this.#at, move)
     rmSync(journal, { force: true })
   }
 
@@ -199,7 +200,8 @@ export class RepositorySync {
     const refs = plan.refs.filter(({ old }) => old === undefined).length + stashes.length
     spend(this.#options, { refs, moves: plan.refs.length })
     this.#record(plan, held)
-    if (plan.indexes.length > 0) writeFileAtomically(this.#options.journal, JSON.stringify(plan.indexes))
+    const moves: Moves = { refs: plan.refs, heads: plan.heads, indexes: plan.indexes }
+    if (movesHead(plan)) writeFileAtomically(this.#options.journal, JSON.stringify(moves))
     const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
     rmSync(this.#options.journal, { force: true })
     const left = await this.#commitsIn(
@@ -283,11 +285,19 @@ export class RepositorySync {
 
   async #apply(git: GitRunner, plan: SyncPlan, message: string) {
     const failed = await applyRefs(git, this.#at, plan.refs, message)
-    const hasMoved = ({ branch }: IndexMove): boolean => !failed.some(({ name }) => name === branch)
-    for (const move of plan.heads)
-      if (!failed.some(({ name }) => name === move.head.branch)) await applyHead(git, this.#at, move, message)
-    for (const move of plan.indexes) if (hasMoved(move)) await applyIndex(git, this.#at, move)
-    for (const id of plan.stashes) await storeStash(git, this.#at, id, message)
+    const refs = plan.refs.filter(move => !failed.includes(move))
+    this.#synced.addApplied({ refs })
+    for (const { record, old, head } of plan.heads) {
+      if (failed.some(({ name }) => name === head.branch)) continue
+      const commit = refs.find(({ name }) => name === old.branch)?.new ?? old.commit
+      const move = { record, old: { ...old, commit }, head }
+      if (await applyHead(git, this.#at, move, message)) this.#synced.addApplied({ heads: [move] })
+    }
+    for (const move of plan.indexes) await applyIndex(git, this.#at, move)
+    for (const id of plan.stashes) {
+      await storeStash(git, this.#at, id, message)
+      this.#synced.addApplied({ stashes: [id] })
+    }
     return failed
   }
 
@@ -347,39 +357,14 @@ export class RepositorySync {
       consentToStep: () => Promise.resolve([]),
     }
   }
-
-  /**
-   * Refs that both had at one moment of this sync: a sandbox that moves one at once has moved it since. Where they differ, the
-   * old agreement stays, so that the difference is seen again. `before` and `now` are of the sandbox.
-   */
-  #agreed(
-    before: Pick<RepositoryState, 'refs' | 'heads'>,
-    now: RepositoryState,
-    theirs: RepositoryState,
-  ): Synced {
-    const refs = new Map<string, string>()
-    for (const name of new Set([...now.refs.keys(), ...theirs.refs.keys()])) {
-      const id = theirs.refs.get(name)
-      const isAgreed = id === now.refs.get(name) || id === before.refs.get(name)
-      const agreed = isAgreed ? id : this.#synced.refs.get(name)
-      if (agreed !== undefined) refs.set(name, agreed)
-    }
-    const heads = new Map(
-      this.#options.records.flatMap(record => {
-        const to = theirs.heads.get(record)
-        const isAgreed = [now, before].some(state => sameHead(state.heads.get(record), to))
-        const head = isAgreed ? to : this.#synced.heads.get(record)
-        return head === undefined ? [] : [[record, head] as const]
-      }),
-    )
-    const stashes = new Set(
-      [...now.stashes, ...theirs.stashes].filter(
-        id => this.#synced.stashes.has(id) || (now.stashes.includes(id) && theirs.stashes.includes(id)),
-      ),
-    )
-    return { refs, heads, stashes }
-  }
 }
+
+type Moves = Pick<SyncPlan, 'refs' | 'heads' | 'indexes'>
+
+const movesHead = ({ refs, heads }: Moves): boolean => refs.length + heads.length > 0
+
+const sameHeads = (a: RepositoryState, b: RepositoryState): boolean =>
+  JSON.stringify([...a.heads]) === JSON.stringify([...b.heads])
 
 const knownTo = (state: RepositoryState): ReadonlySet<string> =>
   new Set([...state.refs.values(), ...commits(state)])

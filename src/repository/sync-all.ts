@@ -86,12 +86,16 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
         },
         readSynced(file),
       )
-      let report = await sync.run()
-      for (let turn = 1; report.left > 0 && budget.refsLeft > 0 && turn < MAX_TURNS; turn++)
-        report = await sync.run()
-      writeSynced(file, sync.synced)
-      lines.push(...describeReport(below, report, world.sandbox.id))
-      isComplete &&= report.isComplete
+      try {
+        let report = await sync.run()
+        for (let turn = 1; report.left > 0 && budget.refsLeft > 0 && turn < MAX_TURNS; turn++)
+          report = await sync.run()
+        lines.push(...describeReport(below, report, world.sandbox.id))
+        isComplete &&= report.isComplete
+      } finally {
+        // Also what was applied before a failure.
+        writeSynced(file, sync.synced)
+      }
       lines.push(...changedSettings(directory.path, `${dir}${below}`))
     }
   } catch (error) {
