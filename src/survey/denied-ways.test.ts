@@ -71,7 +71,7 @@ test('a rule whose way leads through a link is refused, and names the path behin
   expect(ways(['conf', '*/key', 'real/key']).watch).toEqual(['conf real', 'real no-link'])
 })
 
-test('a link that leads through a directory and back is refused; one that leads up first is not', () => {
+test('a link that leads through a directory and back, or into /proc, is refused; one that leads up is not', () => {
   mkdirSync(`${ws}/a/b`, { recursive: true })
   const link = (text: string) => {
     rmSync(`${ws}/a/conf`, { force: true })
@@ -89,6 +89,8 @@ test('a link that leads through a directory and back is refused; one that leads 
     '.b/..',
   ])
     expect(link(text), text).toThrow('leads through a directory and back')
+  for (const text of ['/proc/self/cwd/x', '../../../../../../proc', '/./proc//thread-self'])
+    expect(link(text), text).toThrow('leads into /proc')
   for (const text of ['../a/b', './../a', 'b', '../..', 'b..', '..b/c', `${ws}/a/b`])
     expect([text, link(text)().watch[0]]).toEqual([text, `a/conf ${text}`])
 })
