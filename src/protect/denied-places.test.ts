@@ -104,6 +104,15 @@ describe('a survey', () => {
     expect(denied.overflows).toContain('/.env changed too often')
   })
 
+  test('P3 watches the links of a loop: one that changes leads elsewhere', () => {
+    mkdirSync(`${ws}/sub`)
+    symlinkSync('sub/second', `${ws}/.env`)
+    symlinkSync('second', `${ws}/sub/second`)
+    const denied = places(['.env*'])
+    expect(short(denied.survey())).toEqual([])
+    expect(denied.judge(`${ws}/sub`, 'second')).toBe('survey')
+  })
+
   test('P3 a link that leads through /proc cannot be covered; one that leads to a name like it can', () => {
     file('proc/self')
     symlinkSync('proc/self', `${ws}/.env`)

@@ -212,6 +212,7 @@ export class DeniedPlaces {
 
   /** Nothing can be mounted on a link, and a link alone reveals nothing. Its target is covered. */
   #throughLink(trail: Trail, link: string): void {
+    this.#watchLinks(link)
     try {
       const { real, kind } = locate(link)
       this.#remember(link, real)
@@ -229,7 +230,7 @@ export class DeniedPlaces {
       this.#directories.set(root, [...steps, { trail: { ...trail, root, names }, level: 0 }])
       if (!trail.directoryOnly || this.#look(real)?.isDirectory()) this.#add(real)
     } catch (error) {
-      // A loop of links reveals nothing.
+      // A loop of links reveals nothing. It is watched.
       if (!(error instanceof PenError)) throw error
     }
   }
@@ -243,7 +244,10 @@ export class DeniedPlaces {
       this.#overflows ??= `the link ${printable(link, 200)} changed too often while the sandbox ran`
     for (const before of reals)
       if (before !== real && this.#roots.every(top => !isWithin(top, before))) this.#dangling.add(before)
-    // A link of the chain that changes is a reason for a survey.
+  }
+
+  /** A link of the chain that changes is a reason for a survey. */
+  #watchLinks(link: string): void {
     for (const path of linksOf(link, this.#textOf)) {
       // For each process it leads elsewhere, so pen cannot know what a program of the host writes through it.
       if (isWithin(path, '/proc'))
