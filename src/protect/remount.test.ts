@@ -228,6 +228,18 @@ describe('a denied file', () => {
   })
 })
 
+test('P3 names that cannot be covered end the sandbox when they are too many, and not before', async () => {
+  let named = 0
+  const nameless = (): string[] => Array.from({ length: 20 }, () => `.env\ufffd${named++}`)
+  start(new Mounts(), [], nameless)
+  for (let i = 0; i < 200 && floods === 0; i++) {
+    running?.lookAtAll()
+    if (events.length <= 1000) expect(floods).toBe(0)
+    await Bun.sleep(10)
+  }
+  expect([floods > 0, events.length < 1100]).toEqual([true, true])
+})
+
 test('a protected file that the host replaced is protected again, and one that it left alone is not touched', async () => {
   mkdirSync(`${ws}/.git`)
   const [config, other] = [`${ws}/.git/config`, `${ws}/.git/other`]

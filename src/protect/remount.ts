@@ -197,6 +197,7 @@ export class Remount {
       this.#told.add(path)
       this.#options.onEvent({ how: 'cover', path, result: { failed } })
     }
+    if (this.#told.size > MAX_NEW) this.#options.onFlood(TOO_MANY)
   }
 
   /** Mounts what is known, and makes the survey that is due when its time has come. */
