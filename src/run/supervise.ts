@@ -70,7 +70,8 @@ export async function supervise(
       audit.close()
     })
     const limits = new LimitHandle(bounds, {
-      growing: plan.growing,
+      // A process inside may have a directory open that was moved to the quarantine.
+      growing: [...plan.growing, started.watchRecord.quarantine],
       output: `${plan.workspace}/output`,
       placesFile: `${project.world.state}/cache/cgroup-places`,
     })
