@@ -33,8 +33,6 @@ export interface RemountOptions {
   readonly onEvent: (event: HoldEvent) => void
   /** Called when `directories` may have changed. */
   readonly onDirectories?: () => void
-  /** A program began to replace a protected file through `NAME.lock`, as git does with its config. */
-  readonly onAttempt?: (path: string) => void
   /** The deny rules can no longer be enforced, such as when the sandbox makes more denied files than pen can cover. */
   readonly onFlood: (why: string) => void
 }
@@ -142,9 +140,6 @@ export class Remount {
 
   /** The name is hostile: it is only compared. */
   appeared(dir: string, name: string): void {
-    const wanted = name.endsWith('.lock') ? name.slice(0, -'.lock'.length) : undefined
-    if (wanted !== undefined && this.#heldIn.get(dir)?.has(wanted))
-      this.#options.onAttempt?.(`${dir}/${wanted}`)
     const judged = this.#options.denied.judge(dir, name)
     this.#take(judged)
     if (judged !== 'nothing' || this.#heldIn.get(dir)?.has(name)) this.#hold()
