@@ -6,6 +6,7 @@ import { type HostPath, isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { FileDenyRule, Mount } from '../policy/settings.ts'
 import { type Sourced, showSource } from '../policy/source.ts'
+import type { HostFacts } from './facts.ts'
 
 type HostMount = Extract<Mount, { kind: 'host' }>
 
@@ -50,11 +51,21 @@ export const isAtItsOwnPath = ({ host, at }: HostMount): boolean => (host as str
 /**
  * A mount shows a part of the host under another path. Denials and protected places apply only at their own paths, so the
  * mounted alias would bypass them. So a mount source may not be, or contain, a denied or protected place, even an absent one.
+ * The survey knows more of them than the policy: what settings of git name, and what denied links lead to.
  */
-export function checkMountAlias(policy: Policy, { rule: mount, source }: Sourced<HostMount>): void {
+export function checkMountAlias(
+  policy: Policy,
+  { denied, repository }: Pick<HostFacts, 'denied' | 'repository'>,
+  { rule: mount, source }: Sourced<HostMount>,
+): void {
+  const isShown = ({ path }: { readonly path: string }): boolean => isWithin(path, mount.host)
   const denial = policy.files.deny.find(({ rule }) => mayOverlap(rule, mount.host, policy.workspace))
-  const guard =
-    mount.mode === 'rw' && policy.files.protect.find(({ rule }) => isWithin(rule.path, mount.host))
+  const guarded = [
+    ...policy.files.protect.map(({ rule }) => rule),
+    ...repository.protect,
+    ...repository.watch,
+  ]
+  const guard = mount.mode === 'rw' ? guarded.find(isShown) : undefined
   const refuse = (held: string, hint: string) =>
     new PenError('MOUNT_SOURCE', {
       what: `the mount at ${mount.at} would show ${mount.host} under another path, where ${held} does not apply`,
@@ -63,8 +74,11 @@ export function checkMountAlias(policy: Policy, { rule: mount, source }: Sourced
     })
   if (denial !== undefined && !(isAtItsOwnPath(mount) && !isSame(denial.rule, mount.host)))
     throw refuse(`files.deny ${showDeny(denial.rule)}`, 'mount what is needed inside it, or beside it')
-  if (guard && !isAtItsOwnPath(mount))
-    throw refuse(`the protection of ${guard.rule.path}`, 'mount it read-only, or what is needed inside it')
+  if (isAtItsOwnPath(mount)) return
+  const hidden = denied.find(isShown)
+  if (hidden !== undefined) throw refuse(`the denial of ${hidden.path}`, 'mount what is needed beside it')
+  if (guard !== undefined)
+    throw refuse(`the protection of ${guard.path}`, 'mount it read-only, or what is needed inside it')
 }
 
 const isSame = (rule: FileDenyRule, host: HostPath): boolean => rule.kind === 'path' && rule.path === host

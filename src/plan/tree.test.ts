@@ -138,6 +138,32 @@ describe('the file tree', () => {
     expect(() => tree({ files: { deny }, mounts: [mount] }, { located })).toThrow('under another path')
   })
 
+  test('no mount shows under another path what only the survey protects or denies', () => {
+    const path = `${WS}/tools/hooks`
+    const facts = factsFor(policyOf({}), EXISTING)
+    const located = new Map(
+      ['tools', 'other'].map(name => [
+        `${WS}/${name}`,
+        { real: `${WS}/${name}`, kind: 'directory' as const },
+      ]),
+    )
+    const build = (host: string, mode: string, found: object, at = '/m') =>
+      tree({ mounts: [{ host, at, mode }] }, { ...facts, located, ...found })
+    const denied = { denied: [{ path, kind: 'file', why: 'a denied link leads there' }] }
+    for (const key of ['protect', 'watch'] as const) {
+      const found = { repository: { ...facts.repository, [key]: [{ path }] } }
+      expect(() => build('./tools', 'rw', found)).toThrow(`the protection of ${path}`)
+      for (const [host, mode] of [
+        ['./tools', 'ro'],
+        ['./other', 'rw'],
+      ] as const)
+        expect(() => build(host, mode, found)).not.toThrow()
+    }
+    expect(() => build('./tools', 'ro', denied)).toThrow(`the denial of ${path}`)
+    expect(() => build('./tools', 'ro', denied, `${WS}/tools`)).not.toThrow()
+    expect(() => build('./other', 'rw', denied)).not.toThrow()
+  })
+
   test.each([
     ['a directory without any', ['b/c'], { host: './a', at: '/m', mode: 'rw' }],
     ['a protected place, to be read', [], { host: './.git', at: '/m' }],

@@ -133,7 +133,7 @@ export function buildTree(
           at: source.place ?? source.layer,
           hint: `${MISSING[kind].fix}, or drop the mount`,
         })
-      checkMountAlias(policy, { rule, source })
+      checkMountAlias(policy, facts, { rule, source })
       bind('grant', rule.host, rule.mode, `mounted by ${showSource(source)}`, rule.at)
     }
   }

@@ -104,6 +104,34 @@ describe('a survey', () => {
     expect(denied.overflows).toContain('/.env changed too often')
   })
 
+  test('P3 watches the links of a loop: one that changes leads elsewhere', () => {
+    mkdirSync(`${ws}/sub`)
+    symlinkSync('sub/second', `${ws}/.env`)
+    symlinkSync('second', `${ws}/sub/second`)
+    const denied = places(['.env*'])
+    expect(short(denied.survey())).toEqual([])
+    expect(denied.judge(`${ws}/sub`, 'second')).toBe('survey')
+  })
+
+  test('P3 a link that leads through /proc cannot be covered; one that leads to a name like it can', () => {
+    file('proc/self')
+    symlinkSync('proc/self', `${ws}/.env`)
+    const denied = places(['.env*'])
+    expect([short(denied.survey()), denied.overflows]).toEqual([['proc/self'], undefined])
+    for (const text of [
+      '/proc/self/cwd/x',
+      '/dev/stdin',
+      '/proc/1/root/x',
+      '../../../../../../../../proc/thread-self',
+    ]) {
+      rmSync(`${ws}/proc/self`)
+      symlinkSync(text, `${ws}/proc/self`)
+      const turned = places(['.env*'])
+      turned.survey()
+      expect([text, turned.overflows]).toEqual([text, expect.stringContaining('.env leads through /proc')])
+    }
+  })
+
   test('finds a denied path that is not a glob', () => {
     file('deep/er/key')
     expect(short(places([], [`${ws}/deep/er/key`, '/elsewhere/key']).survey())).toEqual(['deep/er/key'])

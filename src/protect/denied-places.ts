@@ -212,6 +212,7 @@ export class DeniedPlaces {
 
   /** Nothing can be mounted on a link, and a link alone reveals nothing. Its target is covered. */
   #throughLink(trail: Trail, link: string): void {
+    this.#watchLinks(link)
     try {
       const { real, kind } = locate(link)
       this.#remember(link, real)
@@ -229,7 +230,7 @@ export class DeniedPlaces {
       this.#directories.set(root, [...steps, { trail: { ...trail, root, names }, level: 0 }])
       if (!trail.directoryOnly || this.#look(real)?.isDirectory()) this.#add(real)
     } catch (error) {
-      // A loop of links reveals nothing.
+      // A loop of links reveals nothing. It is watched.
       if (!(error instanceof PenError)) throw error
     }
   }
@@ -243,8 +244,14 @@ export class DeniedPlaces {
       this.#overflows ??= `the link ${printable(link, 200)} changed too often while the sandbox ran`
     for (const before of reals)
       if (before !== real && this.#roots.every(top => !isWithin(top, before))) this.#dangling.add(before)
-    // A link of the chain that changes is a reason for a survey.
+  }
+
+  /** A link of the chain that changes is a reason for a survey. */
+  #watchLinks(link: string): void {
     for (const path of linksOf(link, this.#textOf)) {
+      // For each process it leads elsewhere, so pen cannot know what a program of the host writes through it.
+      if (isWithin(path, '/proc'))
+        this.#overflows ??= `the link ${printable(link, 200)} leads through /proc, where nothing can be covered`
       if (path === link || this.#roots.every(top => !isWithin(path, top))) continue
       const { root, names } = split(path)
       const steps = this.#directories.get(root) ?? []
@@ -290,13 +297,14 @@ const split = (path: string): Pick<Trail, 'root' | 'names'> => {
   return { root, names: [path.slice(root.length + 1)] }
 }
 
-/** The links through which the kernel goes. */
+/** The links through which the kernel goes, up to the first path in `/proc`. */
 function linksOf(path: string, textOf: (path: string) => string | undefined): readonly string[] {
   const links: string[] = []
   const rest = path.split('/')
   for (let done = '', name = rest.shift(); name !== undefined; name = rest.shift()) {
     if (name === '' || name === '.') continue
-    const here = name === '..' ? dirname(done) : `${done}/${name}`
+    const here = name === '..' ? dirname(done || '/') : `${done}/${name}`
+    if (here === '/proc') return [...links, here]
     const text = name === '..' ? undefined : textOf(here)
     if (text === undefined) {
       done = here === '/' ? '' : here

@@ -103,6 +103,32 @@ describe('a held place that changes while the sandbox has mounts', () => {
     expect(q.sweep()).toMatchObject([{ kind: 'moved', mayBeUsers: false }])
   })
 
+  const away = (): void => renameSync(`${ws}/.envrc`, `${ws}/x`)
+  const back = (): void => renameSync(`${ws}/x`, `${ws}/.envrc`)
+
+  test('is moved when the file of the start was away and is back: meanwhile the sandbox could write it', () => {
+    plant('.envrc', 'old')
+    const q = guard()
+    away()
+    expect(q.sweep()).toEqual([{ kind: 'lost', path: `${ws}/.envrc`, gone: true }])
+    back()
+    expect(q.sweep()).toMatchObject([{ kind: 'moved', path: `${ws}/.envrc`, mayBeUsers: true }])
+  })
+
+  test.each<[string, ...(() => void)[]]>([
+    ['was away and back'],
+    ['was away and back, and then replaced by one rename', replace],
+  ])('is moved when it %s before pen held it again', (_, ...changes) => {
+    plant('.envrc', 'old')
+    const q = guard()
+    for (const change of [away, back]) change()
+    q.sweep()
+    for (const change of changes) change()
+    q.sweep()
+    if (existsSync(`${ws}/.envrc`)) expect(q.hold(`${ws}/.envrc`, stats('.envrc'))).toBe(false)
+    expect(events.at(-1)).toMatchObject({ kind: 'moved', path: `${ws}/.envrc`, mayBeUsers: true })
+  })
+
   test('is moved when a process inside may have the new file open', () => {
     plant('.envrc', 'old')
     const q = guard()

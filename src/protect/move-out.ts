@@ -3,7 +3,15 @@
  * deletes nothing: the entry may be the user's.
  */
 import { closeSync, lstatSync, renameSync } from 'node:fs'
-import { at, CHANGE, openForRemoval, type Spot, withAccess } from '../base/beneath/beneath.ts'
+import {
+  at,
+  CHANGE,
+  openDirectory,
+  openForRemoval,
+  requireMountOf,
+  type Spot,
+  withAccess,
+} from '../base/beneath/beneath.ts'
 import { errnoOf } from '../base/error.ts'
 import { asideName, isAside } from './watch-record.ts'
 
@@ -32,17 +40,24 @@ export function moveOut(spot: Spot, dir: string, label: string): Taken | undefin
   }
 }
 
-/** Returns the errno. A directory moves to another parent only when pen may write it. */
+/** Returns the errno. A directory moves to another parent only when pen may write it. A mount of the user's stays. */
 function moveInto({ parent, name, stats }: Spot, store: number, label: string): string | undefined {
+  const move = (): void => renameSync(at(parent, name), at(store, label))
+  let dir: number | undefined
   try {
-    const fd = stats.isDirectory() ? openForRemoval(at(parent, name), parent) : undefined
-    if (fd !== undefined) closeSync(fd)
-    renameSync(at(parent, name), at(store, label))
+    dir = stats.isDirectory() ? openDirectory(at(parent, name)) : undefined
+    if (dir === undefined) move()
+    else {
+      requireMountOf(parent, dir)
+      withAccess(dir, CHANGE, move)
+    }
     return undefined
   } catch (error) {
     const errno = errnoOf(error)
     if (errno === undefined || errno === 'ENOENT') throw error
     return errno
+  } finally {
+    if (dir !== undefined) closeSync(dir)
   }
 }
 

@@ -12,6 +12,7 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -113,6 +114,10 @@ describe('what appears at a protected place', () => {
     q.sweep()
     expect(existsSync(`${ws}/.claude/settings.json`)).toBe(false)
     expect(existsSync(`${ws}/.vscode`)).toBe(false)
+    const taken = `${base}/q/0002-.vscode`
+    expect(statSync(taken).mode & 0o777).toBe(0)
+    for (const locked of [taken, `${ws}/.claude`]) chmodSync(locked, 0o700)
+    expect(readdirSync(taken)).toEqual(['tasks.json'])
   })
 
   test('is taken when it is a pipe, which is not opened', () => {

@@ -12,16 +12,7 @@ import { HeldNames } from './held-names.ts'
 import { moveOut } from './move-out.ts'
 import { isAllowed } from './place-rule.ts'
 import type { Lost, QuarantineEvent } from './quarantine-event.ts'
-import {
-  identityOf,
-  isSame,
-  isTheFirst,
-  type Place,
-  place,
-  putBack,
-  putLinkBack,
-  remember,
-} from './watched-place.ts'
+import { identityOf, isSame, type Place, place, putBack, putLinkBack, remember } from './watched-place.ts'
 
 export interface QuarantineOptions {
   readonly watch: readonly Watched[]
@@ -42,7 +33,7 @@ export class Quarantine {
   /** As of the last sweep: places that pen could not look at, and why. */
   readonly #unseen = new Map<string, string>()
   readonly #changes: HeldNames | undefined
-  #life: 'running' | 'last look' = 'running'
+  #life: 'first look' | 'running' | 'last look' = 'first look'
   /** The places and what leads to them, in lower case. */
   readonly #named = new Set<string>()
   readonly #hooks = new Set<string>()
@@ -80,7 +71,7 @@ export class Quarantine {
   sweep(): readonly QuarantineEvent[] {
     const events: QuarantineEvent[] = []
     this.#unseen.clear()
-    if (this.#life === 'running') this.#changes?.open()
+    if (this.#life === 'first look') this.#changes?.open()
     this.#changes?.read()
     const listed = new Map([...this.#roots].map(([root, fd]) => [root, listNames(itself(fd))]))
     for (const p of this.#places) {
@@ -92,6 +83,7 @@ export class Quarantine {
       events.push(event)
       this.#options.tell(event)
     }
+    if (this.#life === 'first look') this.#life = 'running'
     return events
   }
 
@@ -141,9 +133,7 @@ export class Quarantine {
     const now = this.#spot(p, ({ stats }) => stats)
     const isJudged = p.rule.kind !== 'nothing'
     const isUsers =
-      now !== undefined &&
-      ((p.identity !== undefined && isSame(identityOf(now), p.identity)) ||
-        (closed?.dev === now.dev && closed.ino === now.ino && this.#isByHost(p, now)))
+      now !== undefined && closed?.dev === now.dev && closed.ino === now.ino && this.#isByHost(p, now)
     p.regained = isJudged
     if (!isJudged && !isUsers) this.#lose(p)
     const event = isUsers && !isJudged ? undefined : this.#check(p)
@@ -172,7 +162,8 @@ export class Quarantine {
   #checkHeld(p: Place): QuarantineEvent | undefined {
     const now = this.#spot(p, ({ stats }) => stats)
     if (now !== undefined && p.identity !== undefined && isSame(identityOf(now), p.identity)) {
-      this.#changes?.settle(p.path)
+      // Later, it may have been away in between, and then it has no mount: see `hold`.
+      if (this.#life === 'first look') this.#changes?.settle(p.path)
       return p.regained ? this.#check(p) : undefined
     }
     const lost: Lost = { kind: 'lost', path: p.path, gone: now === undefined }
@@ -203,11 +194,6 @@ export class Quarantine {
 
   #check(p: Place): QuarantineEvent | undefined {
     const seen = this.#spot(p, spot => {
-      if (isTheFirst(p, spot)) {
-        // The file of the start is back at its place.
-        p.identity = p.first
-        return 'fine'
-      }
       // Checked every time: a memory-mapped file can change without a new timestamp.
       if (spot.depth < p.names.length || !isAllowed(p.rule, spot, p.path)) return this.#take(p, spot)
       if (p.rule.kind === 'git-config') remember(p, spot)

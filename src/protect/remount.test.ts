@@ -6,6 +6,7 @@ import { Stopwatch } from '../../test/stopwatch.ts'
 import type { HoldRequest, HoldResult, LiveMounts, Seen } from '../backend/backend.ts'
 import { parseGlob } from '../policy/files/glob.ts'
 import type { Policy } from '../policy/policy.ts'
+import { matchingNames } from '../survey/expand.ts'
 import { DeniedPlaces } from './denied-places.ts'
 import { DirectoryWatch } from './directory-watch.ts'
 import { type HoldEvent, LOOK_MS, Remount } from './remount.ts'
@@ -59,11 +60,11 @@ class Mounts implements LiveMounts {
   }
 }
 
-function start(mounts: Mounts, held: readonly string[] = []): void {
+function start(mounts: Mounts, held: readonly string[] = [], list = matchingNames): void {
   const glob = parseGlob('.env*')
   if (!glob.ok) throw new Error(glob.why)
   const deny = [{ rule: { kind: 'glob', glob: glob.value } }]
-  const denied = new DeniedPlaces({ workspace: ws, files: { deny } } as unknown as Policy, [ws])
+  const denied = new DeniedPlaces({ workspace: ws, files: { deny } } as unknown as Policy, [ws], list)
   running = new Remount({
     mounts,
     denied,
@@ -145,6 +146,31 @@ describe('a denied file', () => {
     expect(mounts.look(`${ws}/.env`)?.dev).toBe(0n)
   })
 
+  test('P3 is covered at once, and a protected one held, while a survey of many names waits for its turn', async () => {
+    const mounts = new Mounts()
+    let surveys = 0
+    const slow: typeof matchingNames = (...asked) => {
+      surveys++
+      Bun.sleepSync(100)
+      return matchingNames(...asked)
+    }
+    start(mounts, [`${ws}/.npmrc`], slow)
+    // A new directory needs a survey.
+    for (const name of ['.env.d', '.env.e']) {
+      mkdirSync(`${ws}/${name}`)
+      await until(() => surveys > 0)
+      await Bun.sleep(20)
+    }
+    for (const name of ['.env', '.npmrc']) {
+      replace(`${ws}/${name}`)
+      expect(await until(() => events.some(({ path }) => path === `${ws}/${name}`))).toBeLessThan(300)
+    }
+    expect(await until(() => running?.isBehind === true)).toBeLessThan(1000)
+    const before = surveys
+    await running?.catchUp(performance.now() + 1000)
+    expect([running?.isBehind, surveys > before]).toEqual([false, true])
+  })
+
   test('waits for a sandbox whose tree is not complete yet', async () => {
     const mounts = new Mounts()
     mounts.isReady = false
@@ -200,6 +226,18 @@ describe('a denied file', () => {
     await until(() => floods > 0)
     expect(floods).toBeGreaterThan(0)
   })
+})
+
+test('P3 names that cannot be covered end the sandbox when they are too many, and not before', async () => {
+  let named = 0
+  const nameless = (): string[] => Array.from({ length: 20 }, () => `.env\ufffd${named++}`)
+  start(new Mounts(), [], nameless)
+  for (let i = 0; i < 200 && floods === 0; i++) {
+    running?.lookAtAll()
+    if (events.length <= 1000) expect(floods).toBe(0)
+    await Bun.sleep(10)
+  }
+  expect([floods > 0, events.length < 1100]).toEqual([true, true])
 })
 
 test('a protected file that the host replaced is protected again, and one that it left alone is not touched', async () => {

@@ -33,8 +33,6 @@ export interface RemountOptions {
   readonly onEvent: (event: HoldEvent) => void
   /** Called when `directories` may have changed. */
   readonly onDirectories?: () => void
-  /** A program began to replace a protected file through `NAME.lock`, as git does with its config. */
-  readonly onAttempt?: (path: string) => void
   /** The deny rules can no longer be enforced, such as when the sandbox makes more denied files than pen can cover. */
   readonly onFlood: (why: string) => void
 }
@@ -77,7 +75,10 @@ export class Remount {
   #work: 'idle' | 'busy' | 'busy, and more to do' = 'idle'
   /** Since when something waits to be surveyed or mounted. */
   #dueSince: number | undefined
+  /** No mount before it: the last ones failed. */
   #later: ReturnType<typeof setTimeout> | undefined
+  /** Only the survey waits for it. What is known is mounted. */
+  #surveyLater: ReturnType<typeof setTimeout> | undefined
 
   constructor(options: RemountOptions) {
     this.#options = options
@@ -131,6 +132,7 @@ export class Remount {
   async stop(): Promise<void> {
     this.#life = 'closed'
     clearTimeout(this.#later)
+    clearTimeout(this.#surveyLater)
     if (this.#work !== 'idle') await Promise.race([this.#holding, Bun.sleep(LAST_ANSWER_MS)])
     this.#options.mounts.close()
     await this.#options.denied.close()
@@ -138,9 +140,6 @@ export class Remount {
 
   /** The name is hostile: it is only compared. */
   appeared(dir: string, name: string): void {
-    const wanted = name.endsWith('.lock') ? name.slice(0, -'.lock'.length) : undefined
-    if (wanted !== undefined && this.#heldIn.get(dir)?.has(wanted))
-      this.#options.onAttempt?.(`${dir}/${wanted}`)
     const judged = this.#options.denied.judge(dir, name)
     this.#take(judged)
     if (judged !== 'nothing' || this.#heldIn.get(dir)?.has(name)) this.#hold()
@@ -193,9 +192,10 @@ export class Remount {
       this.#told.add(path)
       this.#options.onEvent({ how: 'cover', path, result: { failed } })
     }
+    if (this.#told.size > MAX_NEW) this.#options.onFlood(TOO_MANY)
   }
 
-  /** One batch at a time. New requests go into the next batch. */
+  /** Mounts what is known, and makes the survey that is due when its time has come. */
   #hold(): void {
     if (this.#life === 'closed' || this.#later !== undefined) return
     if (this.#work !== 'idle') {
@@ -207,17 +207,28 @@ export class Remount {
       return
     }
     const began = performance.now()
-    const wait = this.#surveyAfter - began
-    if (this.#survey === 'due' && wait <= 0) this.#makeSurvey()
-    const requests = this.#exposed()
-    this.#surveyAfter = Math.max(this.#surveyAfter, began + SURVEY_SHARE * (performance.now() - began))
+    // What is known comes first: a survey of many names takes long.
+    let requests = this.#exposed()
+    if (requests.length === 0 && this.#survey === 'due' && began >= this.#surveyAfter) {
+      this.#makeSurvey()
+      requests = this.#exposed()
+      this.#surveyAfter = began + SURVEY_SHARE * (performance.now() - began)
+    }
     if (this.#isBlind) this.#survey = 'due'
     const isDone = requests.length === 0 && this.#survey !== 'due'
     this.#dueSince = isDone ? undefined : (this.#dueSince ?? began)
     if (requests.length > 0) this.#holding = this.#holdThese(requests)
-    else if (this.#survey === 'due') this.#holdLater(Math.max(RETRY_MS, this.#surveyAfter - began))
+    else if (this.#survey === 'due')
+      this.#surveyLater ??= setTimeout(
+        () => {
+          this.#surveyLater = undefined
+          this.#hold()
+        },
+        Math.max(RETRY_MS, this.#surveyAfter - began),
+      )
   }
 
+  /** One batch at a time. New requests go into the next batch. */
   async #holdThese(requests: readonly Exposed[]): Promise<void> {
     this.#work = 'busy'
     const results = await this.#options.mounts.hold(requests)

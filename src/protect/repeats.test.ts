@@ -9,8 +9,8 @@ function countUntil(path: (i: number) => string, everyMs: number): number | unde
 }
 
 test.each([
-  ['one place, at once', () => 'a', 1, 5],
-  ['one place, every 3 s: seldom occupied', () => 'a', 3000, undefined],
+  ['one place, at once', () => 'a', 1, 20],
+  ['one place, every 600 ms: seldom occupied', () => 'a', 600, undefined],
   ['a new place each time, at once', (i: number) => `${i}`, 1, 64],
   ['twenty places in turn, one each second', (i: number) => `${i % 20}`, 1000, undefined],
 ])('%s: too often after the expected number', (_, path, everyMs, expected) => {

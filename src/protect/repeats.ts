@@ -1,9 +1,9 @@
 /**
  * Counts what appears at protected places. A sandbox that plants again and again would keep a place occupied for most of the
- * time, so its run ends. A program that makes a few files at a protected place goes on.
+ * time, so its run ends. A tool that writes its file there at each of its steps goes on.
  */
 const WINDOW_MS = 10_000
-const MAX_AT_ONE = 5
+const MAX_AT_ONE = 20
 const MAX_IN_ALL = 64
 
 export class Repeats {

@@ -10,7 +10,6 @@ export class PlaceReport {
   readonly #tell: (line: string) => void
   readonly #lost = new Map<string, string>()
   readonly #held = new Map<string, { event: HoldEvent; times: number }>()
-  readonly #attempts = new Set<string>()
   readonly #once = new Set<string>()
   #count = 0
 
@@ -32,11 +31,6 @@ export class PlaceReport {
     if (event.how === 'protect' && event.result === 'held') this.#lost.delete(event.path)
   }
 
-  /** A program in the sandbox tried to replace this file. */
-  attempt(path: string): void {
-    this.#attempts.add(path)
-  }
-
   /** The same line is said once. */
   say(line: string): void {
     if (!this.#once.has(line)) this.#tell(line)
@@ -46,9 +40,6 @@ export class PlaceReport {
   /** The summaries. */
   finish(): void {
     if (this.#count > MAX_LINES) this.#tell(andMore(this.#count - MAX_LINES, 'things at protected places'))
-    // A file that was replaced after all was replaced by a program on the host.
-    for (const path of this.#attempts)
-      if (!this.#held.has(`protect ${path}`) && !this.#lost.has(path)) this.#tell(couldNotReplace(path))
     const held = [...this.#held.values()]
     for (const { event, times } of held.slice(0, MAX_LINES)) this.#tell(heldInWords(event, times))
     if (held.length > MAX_LINES) this.#tell(andMore(held.length - MAX_LINES, 'such places'))
@@ -102,6 +93,3 @@ function inWords(event: Moved | Stuck | Back): string {
 
 const lostInWords = (path: string, gone: boolean): string =>
   `protected: ${printable(path, 1024)} was ${gone ? 'removed' : 'replaced'} on the host while the sandbox ran: until it is restarted, it is held by watching only`
-
-const couldNotReplace = (path: string): string =>
-  `protected: a program in the sandbox tried to change ${printable(path, 1024)} and could not ("Device or resource busy"): change it on the host`

@@ -124,9 +124,9 @@ test('a sandbox that plants again and again is ended; one that plants a few time
       await until(() => !existsSync(`${ws}/.npmrc`), 1000)
     }
   }
-  await plant(3)
+  await plant(15)
   expect(kills).toBe(0)
-  await plant(3)
+  await plant(10)
   expect(kills).toBeGreaterThan(0)
   expect(lines.join()).toContain('again and again')
 })

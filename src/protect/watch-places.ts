@@ -93,7 +93,6 @@ export class PlaceWatch {
         held: () => this.#quarantine.held(),
         onEvent: event => this.#onHold(event),
         onDirectories: () => this.#setWatch(),
-        onAttempt: path => this.#report.attempt(path),
         onFlood: why => this.#end(`denied: ${why}; the sandbox was ended`),
       })
     this.#watch = new DirectoryWatch({

@@ -16,8 +16,6 @@ export interface Place extends Watched {
   readonly names: readonly string[]
   /** For a mounted place: the file's identity, until the mount is lost. */
   identity: Identity | undefined
-  /** The file at the start, if it is mounted. */
-  readonly first: Identity | undefined
   /** Mounted again after a loss. A descriptor that was opened in between can still write it, so its content is checked too. */
   regained: boolean
   /** It was held, and was removed or replaced. What appears next may be the user's, so all of it is kept. */
@@ -36,7 +34,6 @@ export const place = (w: Watched, identity: Place['identity']): Place => ({
   rule: w.rule,
   names: w.path.slice(w.root.length + 1).split('/'),
   identity,
-  first: identity,
   regained: false,
   mayBeUsers: false,
   good: undefined,
@@ -53,10 +50,6 @@ export const identityOf = ({ dev, ino, birthtimeNs }: BigIntStats): Identity => 
 /** Also compares creation times, because inodes are reused at once. */
 export const isSame = (one: Identity, two: Identity): boolean =>
   one.dev === two.dev && one.ino === two.ino && one.born === two.born
-
-/** False on a file system without creation times. */
-export const isTheFirst = ({ first, names }: Place, { stats, depth }: Spot): boolean =>
-  first !== undefined && depth === names.length && isSame(identityOf(stats), first) && first.born > 0n
 
 /** Read without following links, and judged as read: pen may write it back into the workspace, where the sandbox sees it. */
 export function remember(p: Place, { parent, name }: Spot): void {

@@ -21,6 +21,7 @@ import { findCommand } from '../survey/find-command.ts'
 import { withReasons } from '../survey/tool-words.ts'
 import { attach, exitCodeOf, whyNotStarted } from '../terminal/attach.ts'
 import { screen } from '../terminal/screen.ts'
+import { forwardSignals } from '../terminal/signals.ts'
 import { isTerminal } from '../terminal/termios.ts'
 import { Forwards } from './forwards.ts'
 import { HeldNotice } from './held-notice.ts'
@@ -30,6 +31,9 @@ import type { RunOptions } from './run-sandbox.ts'
 import type { Opening } from './secrets/opening.ts'
 import type { StartedSandbox } from './start-sandbox.ts'
 import { type Result, type Serving, Supervisor, type Workload } from './supervisor.ts'
+
+const NOT_STOPPED =
+  'Ctrl-Z does nothing here: pen watches the sandbox while it runs; fix: pen start, then pen exec'
 
 export async function supervise(
   started: StartedSandbox,
@@ -50,6 +54,13 @@ export async function supervise(
     }
     // In raw mode a line feed does not return to column one.
     const tell = started.pty?.interactive ? (line: string) => options.tell(`${line}\r`) : options.tell
+    // Never block on a full stderr: limits and places would not be watched while we wait.
+    const tellNow = (line: string): void => (takesNow(2) ? tell(line) : undefined)
+    // A stopped pen would watch no place, limit or connection, and the sandbox would run on.
+    undo.push(
+      'the answer to Ctrl-Z',
+      forwardSignals(() => tellNow(NOT_STOPPED), ['SIGTSTP']),
+    )
     sayWhatHolds(prepared, running, tell)
     const { soft } = plan
     const audit = new Audit(auditDirectory(project.stateDir), { sandbox: project.id, run: started.run, soft })
@@ -59,12 +70,13 @@ export async function supervise(
       audit.close()
     })
     const limits = new LimitHandle(bounds, {
-      growing: plan.growing,
+      // A process inside may have a directory open that was moved to the quarantine.
+      growing: [...plan.growing, started.watchRecord.quarantine],
       output: `${plan.workspace}/output`,
       placesFile: `${project.world.state}/cache/cgroup-places`,
     })
     const refusals = new RefusalTally(audit)
-    const { egress, notice } = await openEgress(started, tell, refusals, opening)
+    const { egress, notice } = await openEgress(started, tellNow, refusals, opening)
     if (egress !== undefined) phase('gateway open')
     const forwarding = new Forwards({ running, audit, workspace: plan.workspace })
     const { exitCode, lines } = await new Supervisor({
@@ -103,15 +115,13 @@ function sayWhatHolds({ loaded, plan }: Prepared, { notes = [] }: Running, tell:
 /** The gateway is loaded only here: a sandbox without network does not need it. */
 async function openEgress(
   { prepared, options, door: { door } }: StartedSandbox,
-  tell: RunOptions['tell'],
+  tellNow: RunOptions['tell'],
   audit: AuditSink,
   opening: Opening | undefined,
 ): Promise<{ readonly egress?: Egress; readonly notice?: HeldNotice }> {
   if (door === undefined) return {}
   const { connectGateway } = await import('../gateway/egress.ts')
   const { project, policy } = prepared.loaded
-  // Never block on a full stderr: limits would not be enforced while we wait.
-  const tellNow = (line: string): void => (takesNow(2) ? tell(line) : undefined)
   const notice = new HeldNotice(audit, { tell: tellNow, env: options.env, sandbox: project.id, screen })
   const useUp = (grant: string): boolean => claimGrant(project.stateDir, grant)
   return { egress: connectGateway(door, policy.network, notice, useUp, opening), notice }

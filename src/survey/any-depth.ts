@@ -81,6 +81,8 @@ export class AnyDepth {
 
   /** Whether the sandbox sees nothing below this directory, by a rule that needs no search. */
   hides(dir: TreePath): boolean {
+    // No rule names it, and no grant: a verdict on its bytes would say that the sandbox does not see it.
+    if (isBytes(dir)) return false
     if (this.#replaced.has(dir)) return true
     const level = depth(dir) - depth(this.workspace)
     const mayBeDenied =

@@ -46,23 +46,37 @@ test('a glob counts up to its first pattern, and one for any depth does not coun
   expect(ways(['a/*/c/key', '**/a/key'], ['a/b/c/key'])).toEqual({ pins: ['a'], watch: ['a no-link'] })
 })
 
-test('a link of the start stays, and the directories behind it are kept too', () => {
+test('a link at a denied name stays, and the directories behind it are kept too', () => {
   mkdirSync(`${ws}/real/deep`, { recursive: true })
   symlinkSync('../real', `${ws}/real/back`)
-  symlinkSync('real/back', `${ws}/conf`)
+  symlinkSync('real/back/deep/key', `${ws}/conf`)
   writeFileSync(`${ws}/real/deep/key`, '')
-  expect(ways(['conf/deep/key', 'conf/other'])).toEqual({
+  expect(ways(['conf'])).toEqual({
     pins: ['real', 'real/deep'],
-    watch: ['conf real/back', 'real/back ../real', 'real/deep no-link', 'real no-link'],
+    watch: ['conf real/back/deep/key', 'real/back ../real', 'real/deep no-link'],
   })
 })
 
-test('a link that leads through a directory and back is refused; one that leads up first is not', () => {
+test('a rule whose way leads through a link is refused, and names the path behind it', () => {
+  mkdirSync(`${ws}/real/sub`, { recursive: true })
+  symlinkSync('real', `${ws}/conf`)
+  for (const [rule, behind] of [
+    ['conf/key', 'real/key'],
+    ['conf/*.pem', 'real/*.pem'],
+    ['conf/sub/key', 'real/sub/key'],
+  ] as const)
+    expect(() => ways([rule]), rule).toThrow(
+      expect.objectContaining({ hint: `deny what is behind it: ${behind}` }),
+    )
+  expect(ways(['conf', '*/key', 'real/key']).watch).toEqual(['conf real', 'real no-link'])
+})
+
+test('a link that leads through a directory and back, or into /proc, is refused; one that leads up is not', () => {
   mkdirSync(`${ws}/a/b`, { recursive: true })
   const link = (text: string) => {
     rmSync(`${ws}/a/conf`, { force: true })
     symlinkSync(text, `${ws}/a/conf`)
-    return () => ways(['a/conf/key'])
+    return () => ways(['a/conf'])
   }
   for (const text of [
     'b/..',
@@ -75,6 +89,8 @@ test('a link that leads through a directory and back is refused; one that leads 
     '.b/..',
   ])
     expect(link(text), text).toThrow('leads through a directory and back')
+  for (const text of ['/proc/self/cwd/x', '../../../../../../proc', '/./proc//thread-self'])
+    expect(link(text), text).toThrow('leads into /proc')
   for (const text of ['../a/b', './../a', 'b', '../..', 'b..', '..b/c', `${ws}/a/b`])
     expect([text, link(text)().watch[0]]).toEqual([text, `a/conf ${text}`])
 })

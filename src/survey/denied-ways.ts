@@ -1,11 +1,15 @@
 /**
- * Keeps the ways to denied paths. A sandbox could rename a directory on the way and put a link there, or remove a link
- * that is there. Then the host's next file would land at a path that is not denied. So directories on the way are pinned,
- * links are restored, and new links are moved away.
+ * Keeps the ways to denied paths. A sandbox could rename a directory on the way and put a link there. Then the host's next
+ * file would land at a path that is not denied. So directories on the way are pinned, and links are moved away. Verdicts are
+ * about real paths, so a rule whose way has a link at the start denies nothing: that stops the start. A link at the denied
+ * name itself is restored, and what leads to its target is kept too.
  */
 import { lookAt } from '../base/beneath/look-at.ts'
+import { PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
+import { printable } from '../base/printable.ts'
 import { isPattern } from '../policy/files/glob.ts'
+import { isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { linkTarget, linkText, MAX_LINKS, type PlacesFound, type Watched } from './places.ts'
 
@@ -38,6 +42,8 @@ export function deniedWays(policy: Policy, matches: readonly string[]): DeniedWa
       const stats = lookAt(prefix)
       const text = stats?.isSymbolicLink() ? linkText(prefix) : undefined
       if (text !== undefined) {
+        if (isNamed && links === 0 && slash >= 0)
+          throw linkOnWay(prefix, linkTarget(prefix, text) + path.slice(end), policy.workspace)
         watch.set(prefix, { path: prefix, root, rule: { kind: 'link', text } })
         follow(linkTarget(prefix, text) + path.slice(end), isNamed, links + 1)
         return
@@ -51,3 +57,10 @@ export function deniedWays(policy: Policy, matches: readonly string[]): DeniedWa
   for (const path of matches) follow(path, false)
   return { pins: [...pins], watch: [...watch.values()] }
 }
+
+const linkOnWay = (link: string, target: string, workspace: string): PenError =>
+  new PenError('PATH_REFUSED', {
+    what: 'the way to a denied path leads through this link, and the rule would not cover what is behind it',
+    at: printable(link, 1024),
+    hint: `deny what is behind it: ${printable(isWithin(target, workspace) ? target.slice(workspace.length + 1) : target, 1024)}`,
+  })

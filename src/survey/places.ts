@@ -153,13 +153,18 @@ export function linkText(path: string): string | undefined {
   }
 }
 
-/** The kernel goes into `a` for `a/..`, and a sandbox could replace `a` by a link to elsewhere. So pen obeys no such text. */
+/**
+ * The kernel goes into `a` for `a/..`, and a sandbox could replace `a` by a link to elsewhere. A path in `/proc` is another for
+ * each process. So pen obeys no such text.
+ */
 export function linkTarget(link: string, text: string): string {
-  if (!/(?:^|\/)(?!\.{0,2}\/)[^/]+\/+(?:\.\/+)*\.\.(?:\/|$)/.test(text)) return resolve(above(link), text)
+  const isBack = /(?:^|\/)(?!\.{0,2}\/)[^/]+\/+(?:\.\/+)*\.\.(?:\/|$)/.test(text)
+  const target = resolve(above(link), text)
+  if (!isBack && !`${target}/`.startsWith('/proc/')) return target
   throw new PenError('PATH_REFUSED', {
-    what: `the link is protected or denied, and leads through a directory and back (${printable(text, 200)})`,
+    what: `the link is protected or denied, and leads ${isBack ? 'through a directory and back' : 'into /proc'} (${printable(text, 200)})`,
     at: printable(link, 1024),
-    hint: 'make it a link without ".." after a name: ln -sfn TARGET LINK',
+    hint: 'make it a link to a file, without ".." after a name: ln -sfn TARGET LINK',
   })
 }
 

@@ -167,3 +167,13 @@ test('what is covered is exactly what the policy denies', () => {
     { numRuns: 150 },
   )
 })
+
+test('P3 a directory with a non-UTF-8 name is searched, also beside globs for its level', () => {
+  file('plain')
+  const directory = Buffer.concat([Buffer.from(`${ws}/caf`), Buffer.from([0xe9])])
+  mkdirSync(directory)
+  const rules = ['**/.env', '.env*', '*/key']
+  expect(search(policyOf(rules))).toEqual([])
+  writeFileSync(Buffer.concat([directory, Buffer.from('/.env')]), 'secret')
+  expect(() => search(policyOf(rules))).toThrow('has a name that is no text')
+})

@@ -181,3 +181,16 @@ function cmdline(pid: string): string {
     return ''
   }
 }
+
+conformance(
+  'P13 what a sandbox writes into a directory that was moved to the quarantine counts too',
+  async box => {
+    const fill = (size: string): string =>
+      `mkdir .vscode; cd .vscode; until [ ! -e ../.vscode ]; do sleep 0.01; done; for i in $(seq 100); do head -c ${size} /dev/zero > big$i; sleep 0.01; done; sleep 2; echo survived`
+    const { code, stdout, ...rest } = await box.sh(fill('3M'), limited('disk=100MiB'))
+    expect([code, stdout]).toEqual([137, ''])
+    expect(limitNotes({ code, stdout, ...rest })).toEqual([expect.stringContaining('limits.disk is 100 MiB')])
+    expect((await box.sh(fill('10k'), limited('disk=100MiB'))).stdout).toBe('survived\n')
+  },
+  { once: 'the supervisor watches what grows on the host' },
+)

@@ -78,24 +78,39 @@ late(
 late(
   'P3 a link on the way to an absent denied path is refused or moved; an ordinary link stays',
   async ({ project, start }) => {
-    project.host('mkdir config; mkdir real; ln -s real linked')
-    const deny = ['config/prod.key', 'config/*.pem', 'later/deep/key', 'linked/key']
+    project.host('mkdir config; mkdir real; ln -s real/key linked')
+    const deny = ['config/prod.key', 'config/*.pem', 'later/deep/key', 'linked']
     const sandbox = await start(...deny.flatMap(path => ['--deny', path]))
     for (const line of ['mv config c2', 'mv real c3']) expect((await sandbox.inside(line)).code).not.toBe(0)
     await sandbox.inside('mkdir -p mine/deep; ln -s mine later; ln -s config other')
     await sandbox.within1s('[ -e later ] || echo gone', ({ said }) => said === 'gone\n')
     await sandbox.inside('mkdir later; ln -s ../mine/deep later/deep')
     await sandbox.within1s('[ -e later/deep ] || echo gone', ({ said }) => said === 'gone\n')
-    await sandbox.inside('rm linked; ln -s mine linked')
-    await sandbox.within1s('readlink linked', ({ said }) => said === 'real\n')
+    await sandbox.inside('rm linked; ln -s mine/x linked')
+    await sandbox.within1s('readlink linked', ({ said }) => said === 'real/key\n')
     project.host(
-      'mkdir later/deep; for f in config/prod.key config/a.pem later/deep/key linked/key; do echo S > $f; done',
+      'mkdir later/deep; for f in config/prod.key config/a.pem later/deep/key linked; do echo S > $f; done',
     )
     for (const path of ['config/prod.key', 'config/a.pem', 'later/deep/key', 'real/key', 'other/a.pem'])
       await sandbox.within1s(`cat ${path}`, isRefused)
     project.host('echo t > config/twin')
     expect((await sandbox.inside('cat other/twin; ls mine/deep')).said).toBe('t\n')
     expect((await sandbox.end()).printed).toContain('later/deep appeared')
+  },
+)
+
+late(
+  'P3 a denied path behind a link of the project is not started with, and is denied by its real name',
+  async ({ project, start }) => {
+    project.host('mkdir -p real/a; echo S > real/key; echo S > real/a/.env; ln -s real conf')
+    for (const rule of ['conf/key', './conf/key', 'conf/*/.env']) {
+      const run = project.start('--deny', rule)
+      const { code, printed } = await run.end()
+      expect([rule, code === 0, printed]).toEqual([rule, false, expect.stringContaining('through this link')])
+    }
+    const sandbox = await start('--deny', 'real/key', '--deny', 'real/*/.env')
+    for (const path of ['conf/key', 'real/key', 'conf/a/.env'])
+      expect([path, isRefused(await sandbox.inside(`cat ${path}`))]).toEqual([path, true])
   },
 )
 

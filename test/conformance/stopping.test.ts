@@ -1,5 +1,5 @@
 import { expect } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Stopwatch } from '../stopwatch.ts'
 import { conformance } from './conformance.ts'
@@ -193,4 +193,16 @@ signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execv(sys.argv[1], sys.argv[1:])' "$@"`
   expect((await box.sh('exit 7', { through })).code).toBe(7)
   expect((await box.sh('kill -9 $$', { through })).code).toBe(137)
+})
+
+conformance('P3 Ctrl-Z does not stop pen, which goes on moving what is planted, and says so', async box => {
+  const plant = 'echo up; until [ -e go ]; do sleep 0.1; done; echo evil > .npmrc; sleep 2; ls -A'
+  const run = box.start(['/bin/sh', '-c', plant], { through: 'exec "$@"' })
+  await run.printed('up')
+  run.child.kill('SIGTSTP')
+  await Bun.sleep(100)
+  expect(readFileSync(`/proc/${run.child.pid}/stat`, 'utf8')).not.toContain(') T ')
+  writeFileSync(join(box.project, 'go'), '')
+  const { stdout, stderr } = await run.ended
+  expect([stdout, stderr]).toEqual(['up\ngo\n', expect.stringContaining('Ctrl-Z does nothing here')])
 })

@@ -48,6 +48,17 @@ test.each([
   [
     'a mapping without a descriptor',
     'fd = os.open(path, os.O_RDWR); m = mmap.mmap(fd, 4); os.close(fd)\nfor n in os.listdir("/proc/self/fd"):\n  if n > "2": os.closerange(int(n), int(n) + 1)',
+    undefined,
+  ],
+  [
+    'a write that waits in a system call, without a descriptor',
+    `r, w = os.pipe(); fd = os.open(path, os.O_WRONLY)
+threading.Thread(target=os.splice, args=(r, fd, 1), daemon=True).start(); time.sleep(0.1); os.close(fd)`,
+    undefined,
+  ],
+  [
+    'the program that a process runs',
+    'import shutil, subprocess; shutil.copyfile("/bin/sleep", path); subprocess.Popen([path, "60"]); time.sleep(0.1)',
     true,
   ],
   [

@@ -1,12 +1,14 @@
 /**
  * Whether a process of a sandbox has a file open. A process that runs can pass a descriptor on while pen looks. So the answer
  * counts only when no thread of the sandbox ran meanwhile: none is in the state "running", and no counter of context switches
- * changed. Every descriptor counts, also one for reading: a process can open it again for writing.
+ * changed. Every descriptor counts, also one for reading: a process can open it again for writing. Mappings, and system calls
+ * that wait with the file, cannot be opened again. The kernel knows whether one of them writes.
  */
-import { readdirSync, readlinkSync, statSync } from 'node:fs'
+import { closeSync, constants, openSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
 import { readKernelFile } from './kernel-file.ts'
 import { listTree } from './processes.ts'
+import { systemCall } from './system-call.ts'
 
 export interface OpenFile {
   readonly path: string
@@ -17,20 +19,19 @@ export interface OpenFile {
 /** More than this is unknown: a sandbox decides how many there are. */
 const MAX_DESCRIPTORS = 50_000
 
+const [F_SETSIG, F_SETLEASE, F_RDLCK] = [10, 1024, 0]
+/** Ignored by default. */
+const SIGURG = 23
+
 /** Undefined when it cannot be known. `init` is the first process of the sandbox. */
 export function isOpenInside(init: number, file: OpenFile): boolean | undefined {
   try {
     const before = stillThreads(init)
     if (before === undefined) return undefined
     const budget = { descriptors: MAX_DESCRIPTORS }
-    const mapped = new Set<number>()
-    for (const { path, pid, isZombie } of before.values()) {
-      if (isZombie) continue
-      if (hasDescriptor(path, file, budget)) return true
-      // Threads of one process share its memory, and nothing else for certain.
-      if (!mapped.has(pid) && hasMapped(path, file)) return true
-      mapped.add(pid)
-    }
+    for (const { path, isZombie } of before.values())
+      if (!isZombie && (isThe(file, `${path}/exe`) || hasDescriptor(path, file, budget))) return true
+    requireNoWriter(file)
     const after = stillThreads(init)
     const isStill = [...before].every(([thread, { switches }]) => after?.get(thread)?.switches === switches)
     return isStill && after?.size === before.size ? false : undefined
@@ -45,7 +46,6 @@ class Unknown extends Error {}
 
 interface Thread {
   readonly path: string
-  readonly pid: number
   readonly isZombie: boolean
   /** How often the kernel switched away from it. */
   readonly switches: string
@@ -62,7 +62,7 @@ function stillThreads(init: number): ReadonlyMap<string, Thread> | undefined {
       const [, state] = /\nState:\t(\w)/.exec(status) ?? []
       if (state === undefined || state === 'R') return undefined
       const switches = status.slice(status.lastIndexOf('\nvoluntary_ctxt_switches:'))
-      threads.set(path, { path, pid, isZombie: state === 'Z' || state === 'X', switches })
+      threads.set(path, { path, isZombie: state === 'Z' || state === 'X', switches })
     }
   return threads.size === 0 ? undefined : threads
 }
@@ -84,9 +84,16 @@ function isThe({ dev, ino }: OpenFile, link: string): boolean {
   return stats !== undefined && stats.ino === ino && stats.dev === dev
 }
 
-/** The device in the list of mappings is not that of `stat` on every file system, so it is not compared. */
-const hasMapped = (thread: string, file: OpenFile): boolean =>
-  isThe(file, `${thread}/exe`) ||
-  readKernelFile(`${thread}/maps`, 'utf8')
-    .split('\n')
-    .some(line => line.split(/\s+/, 5)[4] === String(file.ino) || line.endsWith(` ${file.path}`))
+/** The kernel grants a lease for reading only while nothing has the file open for writing. The lease ends here. */
+function requireNoWriter(file: OpenFile): void {
+  const { O_NOFOLLOW, O_NONBLOCK } = constants
+  const fd = openSync(file.path, O_NOFOLLOW | O_NONBLOCK)
+  try {
+    if (!isThe(file, `/proc/self/fd/${fd}`)) throw new Unknown()
+    // Who opens the file meanwhile causes a signal, by default one that ends pen.
+    systemCall('fcntl', fd, F_SETSIG, SIGURG)
+    systemCall('fcntl', fd, F_SETLEASE, F_RDLCK)
+  } finally {
+    closeSync(fd)
+  }
+}
