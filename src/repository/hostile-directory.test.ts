@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { alternates } from '../survey/git/alternates.ts'
-import { makeOwnDirectory } from './make-own-directory.ts'
+import { makeOwnDirectory } from './copy/make-own-directory.ts'
 
 let top = ''
 beforeEach(() => {

@@ -23,10 +23,10 @@ import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { looksLikeGitDir } from '../survey/git/directory.ts'
-import { fingerprint, IN_PART } from './fingerprint.ts'
-import { MountedPlaces } from './mounted-places.ts'
-import type { Pinned } from './pin-tips.ts'
-import type { RefEvent } from './repository-sync.ts'
+import { fingerprint, IN_PART } from './copy/fingerprint.ts'
+import { MountedPlaces } from './copy/mounted-places.ts'
+import type { Pinned } from './copy/pin-tips.ts'
+import type { RefEvent } from './sync/repository-sync.ts'
 import type { SyncAllOptions, SyncResult } from './sync-all.ts'
 
 /** A moved ref is on the other side within a second. */
@@ -82,7 +82,7 @@ export class OwnRepository {
       if (lock === undefined) continue
       if (name === STAYS && entry !== STAYS) {
         // A run that was killed may have left it, and the name of the pin is lost with the next line.
-        await (await import('./pin-tips.ts')).removePin(pinnedBy(options, `${top}/${entry}`))
+        await (await import('./copy/pin-tips.ts')).removePin(pinnedBy(options, `${top}/${entry}`))
         renameSync(`${top}/${entry}`, `${top}/${STAYS}`)
         lock.release()
         return await OwnRepository.open(options, name)
@@ -125,7 +125,7 @@ export class OwnRepository {
   async #turn(): Promise<void> {
     // A run that is shorter than this needs no pin.
     if (this.#pin !== 'made')
-      await (await import('./pin-tips.ts')).pinTips(pinnedBy(this.#options, this.#entry))
+      await (await import('./copy/pin-tips.ts')).pinTips(pinnedBy(this.#options, this.#entry))
     this.#pin = 'made'
     if (this.#look() !== this.#seen) await this.#sync()
   }
@@ -137,7 +137,7 @@ export class OwnRepository {
     clearTimeout(this.#timer)
     await this.#working
     if (this.#pin !== 'absent' && this.mounted.replaced().length === 0)
-      await (await import('./pin-tips.ts')).removePin(pinnedBy(this.#options, this.#entry))
+      await (await import('./copy/pin-tips.ts')).removePin(pinnedBy(this.#options, this.#entry))
     // The user's git may have locked the index for a moment.
     await this.#unlock()
     const isSeen = this.#look() === this.#seen && !this.#seen.includes(IN_PART)
@@ -145,8 +145,8 @@ export class OwnRepository {
     this.#seen = this.#look()
     this.#isOpen = isOpen
     if (this.#result?.isComplete) {
-      this.#lines.push(...(await import('./take-repository.ts')).keepAdopted(this.#entry))
-      ;(await import('./make-own-directory.ts')).emptyEntry(this.#entry)
+      this.#lines.push(...(await import('./adopt/take-repository.ts')).keepAdopted(this.#entry))
+      ;(await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
     }
     // After a failure the next start syncs again.
     else if (!this.#result?.hasFailed)
@@ -228,7 +228,7 @@ export class OwnRepository {
   }
 
   async #copy(): Promise<void> {
-    const { emptyEntry, makeOwnDirectory } = await import('./make-own-directory.ts')
+    const { emptyEntry, makeOwnDirectory } = await import('./copy/make-own-directory.ts')
     emptyEntry(this.#entry)
     for (let i = 0; i < this.#options.emptyModules; i++)
       mkdirSync(emptyModule(this.dir, i), { recursive: true, mode: 0o700 })

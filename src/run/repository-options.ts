@@ -1,7 +1,7 @@
 /** What a run and `pen git` need to know about the sandbox's own git directory. */
 import { decideFile } from '../policy/files/decide-file.ts'
 import type { HostPath } from '../policy/files/path.ts'
-import type { AdoptOptions } from '../repository/adopt.ts'
+import type { AdoptOptions } from '../repository/adopt/adopt.ts'
 import type { OwnOptions } from '../repository/own-repository.ts'
 import type { Prepared } from './prepare.ts'
 

@@ -110,8 +110,8 @@ async function adoptAfterKill(
   { run, isThere }: Maker,
   tell: RunOptions['tell'],
 ): Promise<boolean> {
-  const { adoptRepository } = await import('../repository/adopt.ts')
-  const { takenTo, takeRepository } = await import('../repository/take-repository.ts')
+  const { adoptRepository } = await import('../repository/adopt/adopt.ts')
+  const { takenTo, takeRepository } = await import('../repository/adopt/take-repository.ts')
   const { world, stateDir } = options.project
   // Before the survey, which would refuse what a sandbox can do to a repository.
   const stays = isThere ? takeRepository(world.workspace, stateDir, run) : undefined

@@ -19,8 +19,8 @@ import { policyData } from '../plan/data.ts'
 import { PlaceWatch } from '../protect/watch-places.ts'
 import type { WatchRecord } from '../protect/watch-record.ts'
 import type { OwnRepository } from '../repository/own-repository.ts'
-import type { RefEvent } from '../repository/repository-sync.ts'
-import { GitlinkWatch } from '../repository/watch-gitlinks.ts'
+import { GitlinkWatch } from '../repository/submodules/watch-gitlinks.ts'
+import type { RefEvent } from '../repository/sync/repository-sync.ts'
 import { describeProject } from './describe-project.ts'
 import type { Forwards } from './forwards.ts'
 import { LivePolicy } from './live-policy.ts'
@@ -154,8 +154,8 @@ export class Supervisor {
     const { facts, plan } = prepared
     const isNew = facts.repository.kind === 'none' || facts.repository.kind === 'ancestor'
     if (!isNew || plan.soft || !mayExist(`${plan.workspace}/.git`)) return []
-    const { adoptRepository } = await import('../repository/adopt.ts')
-    const { takeRepository } = await import('../repository/take-repository.ts')
+    const { adoptRepository } = await import('../repository/adopt/adopt.ts')
+    const { takeRepository } = await import('../repository/adopt/take-repository.ts')
     const { whileAlone } = await import('../protect/while-alone.ts')
     const { stateDir } = prepared.loaded.project
     const lines = await whileAlone(stateDir, [audit.run], async () => {

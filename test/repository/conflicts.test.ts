@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
-import { emptyEntry } from '../../src/repository/make-own-directory.ts'
+import { emptyEntry } from '../../src/repository/copy/make-own-directory.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'
 
 function started(): TwoRepositories {

@@ -1,0 +1,70 @@
+/**
+ * A cheap answer to the question whether refs, HEAD or index of a repository changed since the last look. It only compares
+ * times and inodes, so it may be asked twice a second, also of a hostile directory.
+ */
+import { lstatSync, readdirSync } from 'node:fs'
+import { errnoOf } from '../../base/error.ts'
+
+const FILES = [
+  'config',
+  'config.worktree',
+  'hooks',
+  'info',
+  'HEAD',
+  'packed-refs',
+  'index',
+  'logs/HEAD',
+  'logs/refs/stash',
+  'MERGE_HEAD',
+  'rebase-merge',
+  'rebase-apply',
+  'BISECT_LOG',
+  // One that was made inside: the host never has its HEAD.
+  'worktrees',
+]
+/** A repository with more directories of loose refs is looked at in part. The end of the run looks at all of it. */
+const MAX_DIRECTORIES = 200
+
+/** Stands in a fingerprint that leaves directories out. */
+export const IN_PART = '…'
+
+/** `records` are its worktrees and submodules below `dir`; `.` is the repository itself. */
+export function fingerprint(dir: string, records: readonly string[]): string {
+  const parts: string[] = []
+  let left = MAX_DIRECTORIES
+  const walk = (path: string): void => {
+    if (left-- <= 0) return
+    parts.push(look(path))
+    for (const name of directoriesIn(path)) walk(`${path}/${name}`)
+  }
+  for (const record of records) {
+    for (const file of FILES) parts.push(look(`${dir}/${record}/${file}`))
+    if (record.startsWith('worktrees/')) continue
+    // Not `refs` itself, and not pen's own refs in it.
+    for (const name of directoriesIn(`${dir}/${record}/refs`))
+      if (name !== 'pen') walk(`${dir}/${record}/refs/${name}`)
+  }
+  if (left < 0) parts.push(IN_PART)
+  return parts.join(' ')
+}
+
+function look(path: string): string {
+  try {
+    const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+    return stats === undefined ? '-' : `${stats.ino}.${stats.ctimeNs}`
+  } catch (error) {
+    return errnoOf(error) ?? '-'
+  }
+}
+
+/** A link is not followed. */
+function directoriesIn(path: string): readonly string[] {
+  try {
+    if (!lstatSync(path).isDirectory()) return []
+    const entries = readdirSync(path, { withFileTypes: true })
+    return entries.slice(0, MAX_DIRECTORIES).flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return []
+  }
+}

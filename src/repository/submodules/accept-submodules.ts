@@ -1,0 +1,108 @@
+/**
+ * Consent to commits that bring a submodule. The host's git enters it from then on, so its `.git` must lead to a repository of
+ * the host's own. A submodule that was added in the sandbox gets one: without it, `git status` would fail.
+ */
+import { existsSync, readdirSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import { type Lock, tryLock } from '../../config/lock.ts'
+import { readGitConfig, readGitFile } from '../../survey/git/directory.ts'
+import { Consent, guardedIn } from '../consent/consent.ts'
+import { syncedFile } from '../copy/make-own-directory.ts'
+import { runGit } from '../git/git-runner.ts'
+import { HostGit } from '../git/host-git.ts'
+import { parentsOf, pathText } from '../sync/apply-sync.ts'
+import { currentCommit } from '../sync/plan-sync.ts'
+import { readState } from '../sync/state.ts'
+import { writeSynced } from '../sync/synced-file.ts'
+import { MAX_SYNC_MS, type SyncAllOptions } from '../sync-all.ts'
+import { moduleName, setAsidePlanted } from './gitlink-places.ts'
+
+const MAKE = `unset GIT_WORK_TREE; export GIT_DIR="$GIT_DIR/$1"
+  mkdir -p "$GIT_DIR" && git init -q --bare -b main --object-format="$2" && git config core.bare false &&
+  git config core.logAllRefUpdates true && git config core.worktree "$3"`
+
+/** New submodules of commits that the user agrees to, as absolute paths. Call it before they come over. */
+export async function newSubmodules(options: SyncAllOptions): Promise<readonly string[]> {
+  const { git, entry, workspace, records, consent = new Set() } = options
+  using host = new HostGit(git.path, `${entry}/empty`)
+  const places = new Set<string>()
+  // It may be a commit of a submodule, or have come over before.
+  const has = { script: 'git cat-file -e "$1^{tree}"' }
+  const ids: string[] = []
+  for (const id of consent) if ((await host.run({ ...has, args: [id] })).code === 0) ids.push(id)
+  const current = currentCommit(await readState(host.run), records)
+  const until = Date.now() + MAX_SYNC_MS
+  const needed = new Consent(guardedIn(options, git.path, host.run), {
+    refs: ids,
+    stashes: [],
+    current,
+    until,
+  })
+  for (const id of ids)
+    for (const { path, before, after } of [
+      ...[...(await needed.toNew(id)).values()].flat(),
+      ...(await needed.toStep(current, id)),
+    ])
+      if (after.startsWith('160000') && !before.startsWith('160000'))
+        places.add(`${workspace}/${pathText(path)}`)
+  return [...places]
+}
+
+/** A sandbox that runs could put its repository back: no sandbox of the project runs until the locks are released. */
+export function holdStopped(stateDir: string): readonly Lock[] {
+  const top = `${stateDir}/git`
+  const names = new Set(
+    readdirSync(top, { withFileTypes: true }).flatMap(entry =>
+      entry.isDirectory() ? [entry.name] : entry.name.endsWith('.lock') ? [entry.name.slice(0, -5)] : [],
+    ),
+  )
+  const held: Lock[] = []
+  for (const name of names) {
+    const lock = tryLock(`${top}/${name}.lock`)
+    if (lock !== undefined) held.push(lock)
+    else {
+      for (const one of held) one.release()
+      throw new PenError('STATE', {
+        what: 'commits with a new submodule are taken over only while no sandbox of the project runs',
+        hint: 'end each sandbox (pen stop), then repeat the command',
+      })
+    }
+  }
+  return held
+}
+
+/** Gives each place a repository of the host's, without commits yet: the next sync brings them. Returns lines for the user. */
+export async function makeModules(
+  options: SyncAllOptions,
+  places: readonly string[],
+): Promise<readonly string[]> {
+  const { git, entry, dir, workspace, records } = options
+  using host = new HostGit(git.path, `${entry}/empty`)
+  for (const place of places) {
+    const below = moduleName(git, readGitFile(`${place}/.git`))
+    if (below !== undefined && existsSync(`${git.path}/${below}`)) continue
+    const settings = below === undefined ? undefined : readGitConfig(`${dir}/${below}/config`)
+    // In a submodule's repository, others lie below its own `modules`.
+    const isNested = parentsOf(below ?? '').some(
+      parent =>
+        moduleName(git, `${git.path}/${parent}`) !== undefined && existsSync(`${git.path}/${parent}/HEAD`),
+    )
+    if (below === undefined || settings === undefined || isNested) continue
+    const isLong = settings.some(({ key, value }) => key === 'extensions.objectformat' && value === 'sha256')
+    const up = '../'.repeat(below.split('/').length + 1)
+    const tree = git.path === `${workspace}/.git` ? `${up}${place.slice(workspace.length + 1)}` : place
+    const args = [below, isLong ? 'sha256' : 'sha1', tree]
+    await runGit(host.run, { script: MAKE, args, env: { GIT_CONFIG_COUNT: '0' } })
+    const unborn = { branch: 'refs/heads/main', commit: undefined, isBusy: false, isOpen: false }
+    writeSynced(syncedFile(`${entry}/synced`, `/${below}`), {
+      refs: new Map(),
+      heads: new Map([['.', unborn]]),
+      stashes: new Set(),
+    })
+  }
+  // A pointer that leads nowhere, or a repository in the working tree itself.
+  return setAsidePlanted(
+    { git, records, workspace },
+    places.map(place => `${place}/.git`),
+  )
+}

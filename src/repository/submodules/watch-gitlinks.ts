@@ -1,0 +1,108 @@
+/**
+ * Ends a sandbox when the host's index gets a new gitlink, as by `git submodule add` or `git switch` on the host. It also
+ * ends one when a program of the host replaces a `.git` that a mount hides. Such a place cannot be held in a sandbox that
+ * runs: a process may have the directory open, and a mount does not change that. The next start holds it.
+ */
+import { lookAt } from '../../base/beneath/look-at.ts'
+import { PenError } from '../../base/error.ts'
+import { printable } from '../../base/printable.ts'
+import type { MountedPlaces } from '../copy/mounted-places.ts'
+import { gitlinkPlaces, setAsidePlanted, type Worktrees } from './gitlink-places.ts'
+
+const LOOK_MS = 250
+/** Shorter runs need no watch. */
+const START_AFTER_MS = 20
+
+export interface GitlinkOptions extends Worktrees {
+  readonly stateDir: string
+  readonly mounted: MountedPlaces
+  /** A line for the user. The sandbox must end. */
+  readonly onEnd: (line: string) => void
+}
+
+export class GitlinkWatch {
+  readonly #options: GitlinkOptions
+  /** Times of these change with each new place. */
+  #files: readonly string[] = []
+  #known: ReadonlySet<string> | undefined
+  #added: readonly string[] = []
+  #states: string | undefined
+  #replaced: readonly string[] = []
+  #timer: ReturnType<typeof setTimeout>
+
+  constructor(options: GitlinkOptions) {
+    this.#options = options
+    this.#timer = this.#later(START_AFTER_MS)
+  }
+
+  /** After the last process of the sandbox. Returns lines for the user. */
+  finish(): readonly string[] {
+    clearTimeout(this.#timer)
+    this.#lookAtMounts()
+    if (this.#known !== undefined) this.#tryLook()
+    const { git } = this.#options
+    const planted = [...this.#added, ...this.#replaced].map(place =>
+      place === git.path || place.endsWith('/.git') ? place : `${place}/.git`,
+    )
+    return setAsidePlanted(this.#options, planted)
+  }
+
+  #later(ms: number): ReturnType<typeof setTimeout> {
+    const timer = setTimeout(() => {
+      this.#lookAtMounts()
+      this.#tryLook()
+      if (this.#added.length + this.#replaced.length === 0) this.#timer = this.#later(LOOK_MS)
+    }, ms)
+    timer.unref()
+    return timer
+  }
+
+  #lookAtMounts(): void {
+    if (this.#replaced.length > 0) return
+    this.#replaced = this.#options.mounted.replaced()
+    const [first] = this.#replaced
+    if (first !== undefined)
+      this.#options.onEnd(
+        `git: ${printable(first, 500)} was replaced or removed on the host, and a sandbox that runs could write the new one: the sandbox was ended; fix: start it again`,
+      )
+  }
+
+  #tryLook(): void {
+    try {
+      this.#look()
+    } catch (error) {
+      // The user's git directory cannot be read for a moment. The next look, or the next start, finds it.
+      if (!(error instanceof PenError)) throw error
+    }
+  }
+
+  #look(): void {
+    const { stateDir, onEnd } = this.#options
+    const states = this.#files.map(state).join(' ')
+    if (states === this.#states || this.#added.length > 0) return
+    this.#states = states
+    const found = gitlinkPlaces(this.#options, `${stateDir}/gitlinks.json`)
+    // Unreadable for a moment: look again.
+    if (found === undefined) {
+      this.#states = undefined
+      return
+    }
+    const { places, files } = found
+    this.#files = files
+    if (this.#known === undefined) this.#known = places
+    else {
+      this.#added = [...places].filter(place => !this.#known?.has(place))
+      const [first] = this.#added
+      if (first === undefined) this.#known = new Set([...this.#known, ...places])
+      else
+        onEnd(
+          `git: ${printable(first, 500)} is a new submodule or worktree on the host, which a sandbox that runs could replace: the sandbox was ended; fix: start it again`,
+        )
+    }
+  }
+}
+
+const state = (file: string): string => {
+  const stats = lookAt(file)
+  return stats === undefined ? '-' : `${stats.ino}.${stats.ctimeNs}`
+}

@@ -1,0 +1,154 @@
+/** What git says of a repository: its refs, and HEAD of each worktree. The same commands run on the host and in the git box. */
+import { PenError } from '../../base/error.ts'
+import { printable } from '../../base/printable.ts'
+import { OBJECT_ID } from '../copy/fold-refs.ts'
+import { type GitRunner, runGit } from '../git/git-runner.ts'
+import { type At, recordAt } from './apply-sync.ts'
+
+/** HEAD of one worktree. */
+export interface Head {
+  /** The branch, also one without a commit. Undefined: detached. */
+  readonly branch: string | undefined
+  /** Undefined on a branch without a commit. */
+  readonly commit: string | undefined
+  /** A rebase, merge, pick, revert or bisect is unfinished, or a git command works on the index. */
+  readonly isBusy: boolean
+  readonly isOpen: boolean
+  /** The branch that an unfinished rebase or bisect moves, or goes back to. */
+  readonly returnsTo?: string | undefined
+  /** It has no working tree: its HEAD holds no branch. */
+  readonly isBare?: boolean
+}
+
+export interface RepositoryState {
+  /** By full name: branches, tags, notes, remote-tracking refs. */
+  readonly refs: ReadonlyMap<string, string>
+  /** By record: `.` for the main worktree, `worktrees/NAME` for a linked one. */
+  readonly heads: ReadonlyMap<string, Head>
+  /** The commits of stashes, newest first. */
+  readonly stashes: readonly string[]
+  /** The ids of git-lfs objects, if they were asked for. */
+  readonly largeFiles: readonly string[]
+}
+
+/** One line per fact. Names come last, because a ref name may contain any byte above the space. */
+const SCRIPT = `
+git for-each-ref --format='%(if)%(symref)%(then)symbolic%(else)ref %(objectname) %(refname)%(end)' refs/heads refs/tags refs/notes refs/remotes || exit 3
+git rev-parse -q --verify refs/stash >/dev/null && git rev-list -g -n 1000 refs/stash -- | sed 's/^/stash /'
+[ "$1" = with-large-files ] && (cd "$GIT_DIR/lfs/objects" 2>/dev/null && find . -type f -name '????????????????????????????????????????????????????????????????' | sed 's/^/large /')
+top=$GIT_DIR
+for path in "$top/." "$top"/worktrees/* "$top"/worktrees/.[!.]*; do
+  record=\${path#"$top/"}
+  GIT_DIR=$path; export GIT_DIR
+  [ -e "$GIT_DIR/HEAD" ] || continue
+  open=-
+  for file in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG sequencer; do
+    [ -e "$GIT_DIR/$file" ] && open=open
+  done
+  [ $open = - ] && [ "$record" = . ] && [ "$(git config --type=bool core.bare)" = true ] && open=bare
+  [ $open = - ] && [ -e "$GIT_DIR/index.lock" ] && open=locked
+  back=-
+  for file in rebase-merge/head-name rebase-apply/head-name BISECT_START; do
+    [ -f "$GIT_DIR/$file" ] && read -r back <"$GIT_DIR/$file"
+  done
+  case $back in -|refs/*) ;; *) back=refs/heads/$back ;; esac
+  case $back in *[[:space:]]*) back=- ;; esac
+  echo "head $open $(git rev-parse -q --verify 'HEAD^{commit}' || echo -) $(git symbolic-ref -q HEAD || echo -) $back $record"
+done
+exit 0`
+
+/** `./ab/cd/abcd…` */
+const LARGE = /^\.\/[0-9a-f]{2}\/[0-9a-f]{2}\/([0-9a-f]{64})$/
+/** git makes the name from that of the directory, in any language. */
+const RECORD = /^(?:\.|worktrees\/(?!\.\.?$)[^/\p{C}\ufffd]+)$/u
+/** Names that git itself accepts are shorter: a file name has at most 255 bytes, and a path 4,096. */
+const MAX_NAME = 1024
+
+/** About 400,000 refs, whose lines take a second. pen's other work waits meanwhile. */
+const MAX_ANSWER = 32 * 1024 * 1024
+
+/** Of the sandbox's repository. What is not in the form of a fact is ignored: it cannot mean anything else. */
+export const readState = (
+  git: GitRunner,
+  gitDir?: string,
+  large: 'with-large-files' | 'refs-alone' = 'refs-alone',
+): Promise<RepositoryState> => read(bounded(git), gitDir, large, () => undefined)
+
+const bounded =
+  (git: GitRunner): GitRunner =>
+  async call => {
+    const answer = await git(call)
+    if (answer.stdout.length <= MAX_ANSWER) return answer
+    return { code: 1, stdout: Buffer.alloc(0), stderr: 'the sandbox has too many refs' }
+  }
+
+/** Of the host's repository. A worktree that pen cannot read must not lose its branch. */
+export const readHostState = (git: GitRunner, gitDir?: string): Promise<RepositoryState> =>
+  read(git, gitDir, 'refs-alone', line => {
+    throw new PenError('STATE', {
+      what: `pen cannot read what git says of your repository: ${printable(line, 300)}`,
+      hint: 'a worktree or a ref has a name with unusual characters: git worktree list, git for-each-ref',
+    })
+  })
+
+async function read(
+  git: GitRunner,
+  gitDir: string | undefined,
+  large: 'with-large-files' | 'refs-alone',
+  onOdd: (line: string) => void,
+): Promise<RepositoryState> {
+  const refs = new Map<string, string>()
+  const heads = new Map<string, Head>()
+  const stashes: string[] = []
+  const largeFiles: string[] = []
+  const output = await runGit(git, {
+    script: SCRIPT,
+    args: [large],
+    timeoutMs: 15_000,
+    ...(gitDir !== undefined && { gitDir }),
+  })
+  for (const line of output.toString('utf8').split('\n').slice(0, -1)) {
+    const [kind, ...words] = line.split(' ')
+    const [id = '', name = ''] = words
+    const [open, commit = '', branch = '', back = ''] = words
+    const record = words.slice(4).join(' ')
+    const [, largeId] = LARGE.exec(id) ?? []
+    if (kind === 'ref' && OBJECT_ID.test(id) && name.length <= MAX_NAME && words.length === 2)
+      refs.set(name, id)
+    else if (kind === 'stash' && OBJECT_ID.test(id)) stashes.push(id)
+    else if (kind === 'large' && largeId !== undefined) largeFiles.push(largeId)
+    else if (kind === 'head' && RECORD.test(record))
+      heads.set(record, {
+        branch: branch.startsWith('refs/') ? branch : undefined,
+        commit: OBJECT_ID.test(commit) ? commit : undefined,
+        isBusy: open === 'open' || open === 'locked',
+        isOpen: open === 'open',
+        returnsTo: open === 'open' && back.startsWith('refs/') ? back : undefined,
+        isBare: open === 'bare',
+      })
+    else if (kind !== 'symbolic') onOdd(line)
+  }
+  return { refs, heads, stashes, largeFiles }
+}
+
+export const sameHead = (a: Head | undefined, b: Head | undefined): boolean =>
+  a?.branch === b?.branch && (a?.branch !== undefined || a?.commit === b?.commit)
+
+/** A branch without a commit is compared with no files. */
+const STAGED = `head=$(git rev-parse -q --verify 'HEAD^{commit}') || head=$(git hash-object -t tree /dev/null) || exit
+git diff-index --cached --ignore-submodules=none "$head"`
+
+/** What the user staged before the start is staged on both sides. What git cannot tell may be staged. */
+export async function hasStaged(
+  own: GitRunner,
+  theirs: GitRunner,
+  at: At,
+  records: readonly string[],
+): Promise<boolean> {
+  for (const record of records) {
+    const call = { script: STAGED, ...recordAt(at, record) }
+    const [here, there] = await Promise.all([own(call), theirs(call)])
+    if (here.code !== 0 || there.code !== 0 || !here.stdout.equals(there.stdout)) return true
+  }
+  return false
+}
