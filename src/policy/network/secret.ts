@@ -70,7 +70,8 @@ export const mayAnswerTokens = (
 ): boolean => {
   if (from.kind !== 'oauth' || !isSecure) return false
   const here = from.servers.filter(rule => coversEndpoint(rule, dial))
-  const speaks = line.method !== 'GET' && /oauth|token|key/i.test(line.readings.join(' ') + line.query)
+  const speaks =
+    !/^(?:GET|HEAD)$/.test(line.method) && /oauth|token|key/i.test(line.readings.join(' ') + line.query)
   return here.some(
     ({ request }) => speaks || (request !== undefined && matchesRequest(request, line, 'any-reading')),
   )
