@@ -78,11 +78,12 @@ export function formsOf(pair: Pair): Forms {
 function makeForms({ value, placeholder }: Pair): Forms {
   const texts = new Map<string, string>()
   const isShort = value.length - commonStart(value, placeholder) < 2 * LEAST_PART
-  for (const write of isShort ? [...WRITINGS, ...CORES] : WRITINGS) {
-    const text = write(value)
-    const replacement = write(placeholder)
-    texts.set(text, replacement.length === text.length ? replacement : '*'.repeat(text.length))
-  }
+  for (const encode of isShort ? [...ENCODINGS, ...CORES] : ENCODINGS)
+    for (const write of WRITINGS) {
+      const text = write(encode(value))
+      const replacement = write(encode(placeholder))
+      texts.set(text, replacement.length === text.length ? replacement : '*'.repeat(text.length))
+    }
   const lower = [...texts].map(pair => pair.map(text => text.toLowerCase()) as [string, string])
   const make = ([text, replacement]: readonly [string, string]) =>
     new ValueForm(text, replacement, Math.ceil((LEAST_PART * text.length) / value.length))
@@ -107,15 +108,25 @@ const CORES = [0, 1, 2].map(
     ),
 )
 
-const WRITINGS: readonly ((value: string) => string)[] = [
+const ENCODINGS: readonly ((value: string) => string)[] = [
   value => value,
-  encodeURIComponent,
-  value => encodeURIComponent(value).replaceAll(/%../g, code => code.toLowerCase()),
-  value => JSON.stringify(value).slice(1, -1),
-  value => JSON.stringify(value).slice(1, -1).replaceAll('/', '\\/'),
   ...BASE64,
   ...BASE64.map(encode => (value: string) => encode(value).replaceAll('+', '-').replaceAll('/', '_')),
 ]
+
+/** How each of these stands in a URL, and in JSON, where some servers escape more than they must. */
+const WRITINGS: readonly ((text: string) => string)[] = [
+  text => text,
+  encodeURIComponent,
+  text => encodeURIComponent(text).replaceAll(/%../g, code => code.toLowerCase()),
+  text => JSON.stringify(text).slice(1, -1),
+  // As PHP, Gson and .NET write it.
+  text => JSON.stringify(text).slice(1, -1).replaceAll('/', '\\/'),
+  text => text.replaceAll(/[=&<>']/g, character => `\\u00${hexOf(character)}`),
+  text => text.replaceAll(/[+&<>'"`]/g, character => `\\u00${hexOf(character).toUpperCase()}`),
+]
+
+const hexOf = (character: string): string => character.charCodeAt(0).toString(16)
 
 function commonStart(a: string, b: string): number {
   let at = 0

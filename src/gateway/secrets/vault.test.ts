@@ -236,6 +236,30 @@ describe('an answer that repeats the value', () => {
     }
   })
 
+  test('in base64 that JSON or a URL escapes has the placeholder: as PHP, Gson, .NET and a form write it', async () => {
+    const value = 'REAL/+aa?>~~ooREAL/+bb?>~~oo=='
+    const placeholder = 'FAKE/+cc?>~~xxFAKE/+dd?>~~yy=='
+    await start({ vault: new Vault(indexOf([KEY]), [{ name: 'API_KEY', value, placeholder }]) })
+    const escapes: readonly ((text: string) => string)[] = [
+      text => text.replaceAll('/', '\\/'),
+      text => text.replaceAll('=', '\\u003d').replaceAll('>', '\\u003e'),
+      text => text.replaceAll('+', '\\u002B').replaceAll('>', '\\u003E'),
+      encodeURIComponent,
+    ]
+    for (const write of escapes)
+      for (const text of [value, ...['', 'a', 'ab'].map(user => basic(`${user}:${value}`))]) {
+        world.up.behave = serveHttp(answer(`you sent ${write(text)} -`))
+        const client = await connect()
+        await client.send(get(`X-Api-Key: ${placeholder}`)).heard(' -')
+        const said = client.text.slice(client.text.indexOf('you sent ') + 9, -2)
+        expect(said).toHaveLength(write(text).length)
+        const plain = said
+          .replaceAll('\\/', '/')
+          .replaceAll(/(?:%|\\u00)(..)/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+        expect([plain, Buffer.from(plain, 'base64').toString()].join()).not.toMatch(/REAL|\+aa|\+bb/)
+      }
+  })
+
   test('in base64 beside any other text has at most a few bits of its ends', async () => {
     await start()
     const texts = ['', 'a', 'ab'].map(before => basic(`${before}${REAL.slice(13)}|x`))
