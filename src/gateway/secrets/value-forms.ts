@@ -20,6 +20,12 @@ const LEAST_PART = 22
 /** What value and placeholder both begin with is not secret, unless too little would remain. */
 const LEAST_SECRET = 16
 
+/**
+ * Bytes that wait pass when no more come, unless they begin a value by at least so many characters. No program can guess
+ * them, so it learns nothing when bytes wait for longer.
+ */
+const LEAST_BEGIN = 12
+
 export class ValueForm {
   readonly #text: Buffer
   readonly #replacement: Buffer
@@ -27,6 +33,8 @@ export class ValueForm {
   readonly #least: number
   /** The middle of the text, which each part of that length has. */
   readonly #middle: Buffer
+  /** Whether the text begins with what no program knows. */
+  readonly #isUnknown: boolean
 
   /** `leastPart` in characters of this text. */
   constructor(text: string, replacement: string, leastPart: number) {
@@ -36,12 +44,23 @@ export class ValueForm {
     this.#replacement = Buffer.from(replacement.slice(start), 'latin1')
     const { length } = this.#text
     const isShort = start < kept || length < leastPart
+    this.#isUnknown = start === kept && length > LEAST_BEGIN
     this.#least = isShort ? length : Math.max(leastPart, Math.ceil((length * 2) / 3))
     this.#middle = this.#text.subarray(length - this.#least, this.#least)
   }
 
   get length(): number {
     return this.#text.length
+  }
+
+  /** How many of the last bytes begin the text. */
+  begun(bytes: Buffer): number {
+    const text = this.#text
+    const head = text.subarray(0, LEAST_BEGIN)
+    let at = this.#isUnknown ? bytes.indexOf(head, Math.max(0, bytes.length - text.length + 1)) : -1
+    while (at !== -1 && !bytes.subarray(at).equals(text.subarray(0, bytes.length - at)))
+      at = bytes.indexOf(head, at + 1)
+    return at === -1 ? 0 : bytes.length - at
   }
 
   runs(bytes: Buffer): Run[] {

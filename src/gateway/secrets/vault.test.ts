@@ -357,6 +357,32 @@ describe('an answer that repeats the value', () => {
     expect(client.text).toEndWith(`your key is ${FAKE}, bye`)
   })
 
+  test('slowly, in an answer that stays open, has the placeholder after its first characters', async () => {
+    const value = 'REAL4711real0815REAL4711real0815wxyz'
+    const placeholder = 'FAKE0000fake1111FAKE2222fake3333abcd'
+    const heads = [
+      'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n',
+      'HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
+    ]
+    for (const reply of heads) {
+      await start({ vault: new Vault(indexOf([KEY]), [{ name: 'API_KEY', value, placeholder }]) })
+      world.up.behave = (socket, _seen, text) => {
+        if (!text.startsWith('GET')) return
+        socket.write(`${reply}key: `)
+        const parts = [...(value.match(/.{1,6}/g) ?? []), ' -REAL4711', ' -end']
+        for (const [i, part] of parts.entries()) setTimeout(() => socket.write(part), 80 * (i + 1))
+      }
+      const client = await connect()
+      await client
+        .send(get(`X-Api-Key: ${placeholder}\r\nUpgrade: websocket\r\nConnection: Upgrade`))
+        .heard('-end')
+      const said = client.text.slice(client.text.indexOf('key: ')).replaceAll(/\r\n[0-9a-f]*(?:\r\n)?/g, '')
+      expect(said).toEndWith(`${placeholder.slice(11)} -REAL4711 -end`)
+      await world.close()
+    }
+    await start()
+  })
+
   test('in a WebSocket, bytes that come with the head are searched, and the last ones before its end pass', async () => {
     await start()
     world.up.behave = socket =>
