@@ -195,27 +195,39 @@ forEachKind('P22 real clients trust pen’s authority without any setting', asyn
   expect(git.refused.ms).toBeLessThan(8000)
 })
 
-forEachKind('P22 git uses a token through a credential helper', async (world, project) => {
-  const secret = { name: 'GH_TOKEN', from: { command: ['printenv', 'HOST_KEY'] }, to: ['allowed.test:443'] }
-  project.writeLive('config.json', config({ secrets: [secret] }))
-  const heard = world.listen()
-  const { steps } = await runSteps(
-    project,
-    {
-      git: 'git clone -q https://allowed.test/files/private/repo.git cloned && cat cloned/README',
-      helper: 'printf "protocol=https\\nhost=allowed.test\\n\\n" | git credential fill',
-      refused: 'git clone -q https://nowhere.test/repo.git 2>&1',
-    },
-    { env },
-  )
-  expect(steps.git.said).toBe('from the repository\n')
-  const basic = Buffer.from(`x-access-token:${KEY}`).toString('base64')
-  expect(heard.requests).toContain(`field authorization Basic ${basic}`)
-  expect(steps.helper.said).toMatch(SHAPE)
-  expect(steps.helper.said).not.toContain('ZQXJKWzq')
-  // A refusal over TLS is readable, because the sandbox trusts pen's authority.
-  expect(steps.refused.said).toContain('403')
-})
+/** A client in Go. */
+const hasGh = existsSync('/usr/bin/gh')
+
+forEachKind(
+  'P22 git and gh use a token through a credential helper and a variable',
+  async (world, project) => {
+    const to = ['allowed.test:443', 'api.github.com:443']
+    const secret = { name: 'GH_TOKEN', from: { command: ['printenv', 'HOST_KEY'] }, to }
+    project.writeLive('config.json', config({ network: { http: to }, secrets: [secret] }))
+    const heard = world.listen()
+    const { steps } = await runSteps(
+      project,
+      {
+        git: 'git clone -q https://allowed.test/files/private/repo.git cloned && cat cloned/README',
+        helper: 'printf "protocol=https\\nhost=allowed.test\\n\\n" | git credential fill',
+        refused: 'git clone -q https://nowhere.test/repo.git 2>&1',
+        gh: hasGh ? 'gh api /echo' : 'true',
+      },
+      { env },
+    )
+    expect(steps.git.said).toBe('from the repository\n')
+    if (hasGh) {
+      expect(heard.requests).toContain(`field authorization token ${KEY}`)
+      expect(steps.gh.said).toContain(`"authorization":"token ${steps.helper.said.match(SHAPE)?.[0]}"`)
+    }
+    const basic = Buffer.from(`x-access-token:${KEY}`).toString('base64')
+    expect(heard.requests).toContain(`field authorization Basic ${basic}`)
+    expect(steps.helper.said).toMatch(SHAPE)
+    expect(steps.helper.said).not.toContain('ZQXJKWzq')
+    // A refusal over TLS is readable, because the sandbox trusts pen's authority.
+    expect(steps.refused.said).toContain('403')
+  },
+)
 
 forEachKind(
   'P6 a rule about requests holds for each request, in every spelling of the path',
