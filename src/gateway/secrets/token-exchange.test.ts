@@ -82,10 +82,12 @@ const TOKENS = {
 
 describe('a sign-in', () => {
   test('gets placeholders, and its next requests get tokens', async () => {
-    await start(answer(JSON.stringify(TOKENS), 'Content-Type: application/json\r\n'))
+    const fields = `Content-Type: application/json\r\nSet-Cookie: session=${ACCESS}; Path=/\r\n`
+    await start(answer(JSON.stringify(TOKENS), fields))
     const said = await post('{"grant_type":"authorization_code","code":"c"}')
     expect(bodyOf(said)).toEqual({ ...TOKENS, access_token: fake(ACCESS), refresh_token: fake(REFRESH) })
     expect(said).toContain('Content-Type: application/json')
+    expect(said).toContain(`Set-Cookie: session=${fake(ACCESS)}; Path=/\r\n`)
     const client = await connect('allowed.test')
     await client
       .send(`GET /v1 HTTP/1.1\r\nHost: allowed.test\r\nAuthorization: Bearer ${fake(ACCESS)}\r\n\r\n`)

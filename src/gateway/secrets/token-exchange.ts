@@ -2,6 +2,7 @@
  * One request to a token endpoint of OAuth. In its body placeholders become tokens, and in its answer tokens become
  * placeholders. The answer is parsed and written again, so that what pen did not understand cannot pass.
  */
+import type { Field } from '../http/field.ts'
 import type { Refusal } from '../refusal.ts'
 import { AnswerScan } from './answer-scan.ts'
 import type { Tokens } from './tokens.ts'
@@ -67,6 +68,12 @@ export class TokenExchange {
   #keep(token: string): { readonly value: string } | undefined {
     const placeholder = this.#tokens.keep(this.name, token)
     return placeholder === undefined ? undefined : { value: placeholder }
+  }
+
+  /** A token of the answer may be in its head too, such as in a cookie. */
+  cleanFields(fields: readonly Field[]): Field[] {
+    const scan = new AnswerScan(this.#tokens.seen())
+    return fields.map(field => ({ ...field, value: scan.text(field.value) }))
   }
 
   /** A token may be repeated under another key, or as the request had it: percent-encoded, or in base64. */
