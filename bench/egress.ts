@@ -71,7 +71,7 @@ async function measureOpened(openers: readonly (Peer | Absent)[], place: Place):
   return {
     // Long ones: pen begins cold in each round, and the peers are warm.
     get: await throughput(ways, place, ROUNDS, 'get', 4),
-    put: await throughput(ways, place, ROUNDS, 'put', 4),
+    put: await throughput(ways, place, ROUNDS, 'put', 2),
     new: await connections(ways, place, ROUNDS, 1),
     latency: await latency(ways, place, ROUNDS),
   }
