@@ -56,12 +56,18 @@ async function compare(
 const field = (said: Said['said'], name: string): number => said[name] ?? Number.NaN
 
 /** Gbit/s. */
-export const throughput = (ways: readonly Way[], place: Place, rounds: number, mode: 'get' | 'put') =>
+export const throughput = (
+  ways: readonly Way[],
+  place: Place,
+  rounds: number,
+  mode: 'get' | 'put',
+  seconds = 0.7,
+) =>
   compare(
     ways,
     place,
     rounds,
-    [mode, place.host, 0.7, 1],
+    [mode, place.host, seconds, 1],
     said => (field(said, 'bytes') * 8) / 1e9 / field(said, 'seconds'),
     said => field(said, 'bytes') / 1e9,
   )

@@ -1,6 +1,7 @@
 /** The figures for a person to read, each with its target. */
 import type { Figures, Held, Latency, Soak, Table } from './parts.ts'
 import type { Absent } from './peers.ts'
+import { ONE_SECRET } from './startup.ts'
 import { median } from './world.ts'
 
 export interface Report {
@@ -73,6 +74,10 @@ function printStart(times: ReadonlyMap<string, readonly number[]>): void {
   for (const [name, each] of times)
     say(`  ${name.padEnd(24)} ${show(Math.min(...each))} ${show(median(each))}`)
   const of = (name: string): number => median(times.get(name) ?? [Number.NaN])
+  // Of neighbours, because a busy moment lasts longer than one run.
+  const plain = times.get('pen') ?? []
+  const secret = median((times.get(ONE_SECRET) ?? []).map((ms, i) => ms - (plain[i] ?? Number.NaN)))
+  target(`one secret: at most 5 ms more: ${show(secret)}`, secret <= 5)
   target(`at most 7 × bwrap: ${show(of('pen') / of('bwrap'))} ×`, of('pen') <= 7 * of('bwrap'))
   if (times.has('sandbox-runtime'))
     target(

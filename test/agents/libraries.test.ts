@@ -1,5 +1,6 @@
 /** Libraries for Node.js that bring their own HTTP, in a sandbox that opens TLS: they trust pen and reach the server. */
 import { expect } from 'bun:test'
+import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { runSteps } from '../conformance/network/steps.ts'
 import { forEachKind } from '../conformance/network/world.ts'
@@ -21,6 +22,13 @@ client.makeUnaryRequest('/test.Echo/Say', text.to, text.from, 'hi', fields, (err
   client.close()
 })`
 
+/** gRPC's core, which Python, C++, Ruby and PHP use. It has a list of authorities of its own. */
+const CORE = `import grpc, os
+channel = grpc.secure_channel('allowed.test:8444', grpc.ssl_channel_credentials())
+say = channel.unary_unary('/test.Echo/Core')
+print(say(b'hi', metadata=[('x-api-key', os.environ['API_KEY'])], timeout=20).decode())`
+const hasCore = spawnSync('/usr/bin/python3', ['-c', 'import grpc']).status === 0
+
 forEachKind(
   'P22 undici and gRPC use a key that is not inside, without any setting',
   async (world, project) => {
@@ -29,15 +37,22 @@ forEachKind(
     project.writeLive('config.json', JSON.stringify({ version: 1, network: { http: to }, secrets: [secret] }))
     project.write('undici.cjs', UNDICI)
     project.write('grpc.cjs', GRPC)
+    project.write('core.py', CORE)
     const heard = world.listen()
     const { steps } = await runSteps(
       project,
-      { undici: 'node undici.cjs', grpc: 'node grpc.cjs' },
+      {
+        undici: 'node undici.cjs',
+        grpc: 'node grpc.cjs',
+        core: hasCore ? '/usr/bin/python3 core.py' : 'true',
+      },
       { env: { HOST_KEY: KEY }, flags: ['--read', PACKAGES] },
     )
     expect([steps.undici.said, steps.grpc.said]).toEqual([expect.stringContaining('hello from'), 'hello\n'])
     expect(heard.requests).toContain(`field x-api-key ${KEY}`)
     expect(heard.requests).toContain(`grpc /test.Echo/Say ${KEY}`)
+    if (hasCore) expect(steps.core.said).toBe('hello\n')
+    if (hasCore) expect(heard.requests).toContain(`grpc /test.Echo/Core ${KEY}`)
   },
   { once: true, needs: join(PACKAGES, '@grpc/grpc-js') },
 )

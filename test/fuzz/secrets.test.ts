@@ -135,3 +135,26 @@ fuzz('an answer never has the value, however it is cut and encoded, and keeps al
     }
   },
 })
+
+fuzz('an answer that comes slowly and stays open has at most the first characters of the value', {
+  seeds: [`you sent ${REAL} `, `${REAL.slice(0, 20)} ${REAL}${REAL}`],
+  dictionary: [REAL, REAL.slice(0, 12), REAL.slice(12), 'sk-'],
+  maxBytes: 512,
+  run: input => {
+    const scan = new AnswerScan([{ value: REAL, placeholder: FAKE }])
+    const pieces: Buffer[] = []
+    const step = 1 + ((input[0] ?? 0) % 23)
+    for (let at = 0; at < input.length; at += step)
+      pieces.push(
+        Buffer.from(scan.next(Buffer.from(input.subarray(at, at + step)))),
+        Buffer.from(scan.late()),
+      )
+    pieces.push(Buffer.from(scan.rest()))
+    const out = Buffer.concat(pieces).toString('latin1')
+    const given = Buffer.from(input).toString('latin1')
+    check(out.length === given.length, 'the length changed')
+    const passed = 'sk-ant-'.length + 11
+    for (let at = given.indexOf(REAL); at !== -1; at = given.indexOf(REAL, at + 1))
+      check(!/[REAL]/.test(out.slice(at + passed, at + REAL.length)), 'a part of the value passed')
+  },
+})

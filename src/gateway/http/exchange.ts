@@ -53,7 +53,8 @@ async function relayAnswer(
   const answer = exchange.answer(head.status, Buffer.concat(pieces))
   if (answer === undefined) return unreadable('is not JSON with tokens that pen understands')
   const lines = [`Content-Length: ${answer.length}`, 'Connection: close']
-  const isSent = (await client.write(printHead(head, lines))) && (await client.write(answer))
+  const cleaned = { ...head, fields: exchange.cleanFields(head.fields) }
+  const isSent = (await client.write(printHead(cleaned, lines))) && (await client.write(answer))
   return isSent ? { kind: 'close' } : { kind: 'cut', by: 'client' }
 }
 

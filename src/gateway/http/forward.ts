@@ -162,7 +162,10 @@ class ScannedBody {
 
   async next(): Promise<Buffer | undefined> {
     this.#coming ??= this.#body.next()
-    if (this.#mayStayOpen && this.#scan.waiting > 0 && (await isLate(this.#coming))) return this.#scan.rest()
+    if (this.#mayStayOpen && this.#scan.waiting > 0 && (await isLate(this.#coming))) {
+      const passed = this.#scan.late()
+      if (passed.length > 0) return passed
+    }
     const piece = await this.#coming
     this.#coming = undefined
     if (piece !== undefined) return this.#scan.next(piece)

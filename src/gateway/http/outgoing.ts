@@ -109,7 +109,7 @@ const UNREADABLE = '/oauth/token/'
 /** Servers read another method or another path from these fields, and some fold `_` and `.`. */
 const OTHER_METHOD =
   /^x-(?:http-method-override|http-method|method-override|original-method|forwarded-method)$/
-const OTHER_PATH = /^x-(?:original-url|rewrite-url)$/
+const OTHER_PATH = /^x-(?:original|rewrite|forwarded|envoy-original)-(?:url|uri|path)$/
 
 function overrideIn({ fields, method }: RequestHead, names: RegExp): Refusal | undefined {
   const field = fields.find(

@@ -194,7 +194,7 @@ function scanning(scan: AnswerScan, mayStayOpen: boolean): Transform {
   const through = new Transform({
     transform: (chunk: Buffer, _, done) => {
       clearTimeout(timer)
-      if (mayStayOpen) timer = setTimeout(() => through.push(scan.rest()), PATIENCE_MS)
+      if (mayStayOpen) timer = setTimeout(() => through.push(scan.late()), PATIENCE_MS)
       done(null, scan.next(chunk))
     },
     flush: done => {

@@ -175,8 +175,8 @@ function joinScanned(
   // Before the join, which passes on the bytes that came with the head.
   upstream.gate = held => {
     clearTimeout(timer)
-    const count = scan.settle(held, isLate || upstream.ended)
-    if (scan.waiting > 0) timer = setTimeout(passAll, PATIENCE_MS)
+    const count = scan.settle(held, upstream.ended ? 'end' : isLate ? 'late' : 'more')
+    if (scan.waiting > 0 && !isLate) timer = setTimeout(passAll, PATIENCE_MS)
     return count
   }
   const passAll = (): void => {

@@ -20,17 +20,14 @@ export async function signOutgoing(
   sign: AwsSigning,
 ): Promise<Signed | Refusal | undefined> {
   const { request, path, host, body } = forwarding
-  const held =
-    sign.payload === undefined
-      ? await holdBody(session, forwarding, session.shared.limits.maxHeldBody)
-      : undefined
-  if (sign.payload === undefined && held === undefined) {
+  const held = sign.holds ? await holdBody(session, forwarding, session.shared.limits.maxHeldBody) : undefined
+  if (sign.holds && held === undefined) {
     if (body.state === 'broken') return undefined
     return body.state === 'malformed'
       ? badRequest(body.why)
-      : notSigned('a body of more than 8 MiB without a hash', 'send x-amz-content-sha256')
+      : notSigned('a form of more than 8 MiB, or such a body without a hash', 'send x-amz-content-sha256')
   }
-  const refusal = held && refuseMinting(sign, path, held.bytes)
+  const refusal = refuseMinting(sign, path, held?.bytes ?? new Uint8Array())
   if (refusal !== undefined) {
     held?.release()
     return refusal

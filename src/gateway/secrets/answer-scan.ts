@@ -46,15 +46,22 @@ export class AnswerScan {
     return this.#pass(Math.max(0, this.waiting - this.#hold))
   }
 
-  /** All bytes that wait: at the end of the answer, or when no more came for some time. */
+  /** When no more came for some time: the bytes that wait, but not the begin of a value. */
+  late(): Buffer {
+    const begun = Math.max(0, ...this.#forms.map(form => form.begun(this.#bytes)))
+    return this.#pass(Math.max(0, this.waiting - begun))
+  }
+
+  /** All bytes that wait, at the end of the answer. */
   rest(): Buffer {
     return this.#pass(this.waiting)
   }
 
   /** For bytes that someone else holds: `held` begins with those that wait here. Replaces the bytes that may pass. */
-  settle(held: Buffer, isLate: boolean): number {
+  settle(held: Buffer, when: 'more' | 'late' | 'end'): number {
     const settled = this.next(held.subarray(this.waiting))
-    const out = isLate ? Buffer.concat([settled, this.rest()]) : settled
+    const more = when === 'more' ? EMPTY : when === 'late' ? this.late() : this.rest()
+    const out = Buffer.concat([settled, more])
     out.copy(held)
     return out.length
   }

@@ -225,6 +225,39 @@ describe('not signed, and nothing is sent', () => {
     expect(world.evil.text).toBe('')
   })
 
+  const FORM = 'Content-Type: application/x-www-form-urlencoded; charset=utf-8'
+  const other = (line: string, body = '', more = FORM, service = 's3') =>
+    `${line} HTTP/1.1\r\nHost: ${OTHER}\r\n${signature({ scope: scope(service) })}\r\n${DATE}\r\n${more}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+
+  test('calls that return credentials, under any service at a server that is not Amazon’s', async () => {
+    await start()
+    expect(await ask(OTHER, other('POST /', 'Action=ListRoles&Version=1'))).toContain('ok')
+    expect(judge(OTHER)).toBeUndefined()
+    const allowed = other(
+      'PUT /bucket/AssumeRole.txt?x=AssumeRole',
+      'Action=AssumeRole',
+      hash('UNSIGNED-PAYLOAD'),
+    )
+    expect(await ask(OTHER, allowed)).toContain('ok')
+    const before = serverOf(OTHER).text
+    for (const request of [
+      other('POST /', 'Action=AssumeRole&RoleArn=x'),
+      other('POST /', 'Version=1&%41ction=GetSessionToken'),
+      other('POST /', 'Action=AssumeRoleWithWebIdentity', `${FORM}\r\n${hash('UNSIGNED-PAYLOAD')}`),
+      other('GET /?Action=GetFederationToken', '', 'X: y'),
+      other('POST /', 'Action=CreateAccessKey', FORM.replace('Content-Type', 'content_type'), 'iam'),
+      other(
+        'POST /',
+        '{}',
+        'X-Amz-Target: AWSCognitoIdentityService.GetCredentialsForIdentity',
+        'cognito-identity',
+      ),
+      other('POST /service/x/operation/AssumeRole', '', 'X: y'),
+    ])
+      expect(await ask(OTHER, request)).toContain('x-pen-denied: not-signed')
+    expect(serverOf(OTHER).text).toBe(before)
+  })
+
   const sts = (line: string, body = '', more = '') =>
     `${line} HTTP/1.1\r\nHost: ${STS}\r\n${signature({ scope: scope('sts', 'eu-central-1') })}\r\n${DATE}\r\n${more}Content-Length: ${body.length}\r\n\r\n${body}`
 

@@ -12,8 +12,10 @@ export interface AwsSigning {
   readonly credentials: AwsCredentials
   readonly scope: AwsScope
   readonly signed: ReadonlySet<string>
-  /** The hash of the body as the client set it. Undefined: the body must be held and hashed. */
+  /** The hash of the body as the client set it. */
   readonly payload: string | undefined
+  /** The body must be held: to hash it, or to read the call in it. */
+  readonly holds: boolean
   readonly fields: readonly Field[]
 }
 
@@ -66,6 +68,7 @@ export function awsSigningOf(
     scope,
     signed: new Set(names.split(';')),
     payload: service === 'sts' ? undefined : payload,
+    holds: service === 'sts' || payload === undefined || fields.some(isFormType),
     fields: fields.filter(({ key }) => !OWN.has(key)),
   }
 }
@@ -102,13 +105,16 @@ function fitsHost(host: string, { region, service }: AwsScope): boolean {
 /** Calls of STS whose answers hold no credentials. */
 const HARMLESS = ['GetCallerIdentity', 'DecodeAuthorizationMessage', 'GetAccessKeyInfo']
 
-/** STS hands out keys: real ones would come inside. `body` is complete. */
+/** Calls whose answers hold keys. Servers that are not Amazon's take those of STS under any service. */
+const MINTS =
+  /^(?:AssumeRo\w*|Get(?:Session|Federation|WebIdentity)Token|GetDelegatedAccessToken|CreateAccessKey|GetCredentialsForIdentity|GetRoleCredentials)$/i
+
+/** STS hands out keys: real ones would come inside. `body` is complete, or empty when it is no form. */
 export function refuseMinting(
   { scope, fields }: AwsSigning,
   target: string,
   body: Uint8Array,
 ): Refusal | undefined {
-  if (scope.service !== 'sts') return undefined
   const mark = target.indexOf('?')
   const path = mark === -1 ? target : target.slice(0, mark)
   const given = [mark === -1 ? '' : target.slice(mark + 1), Buffer.from(body).toString('latin1')]
@@ -116,6 +122,14 @@ export function refuseMinting(
     .flatMap(text => [...new URLSearchParams(text)])
     .filter(([name]) => name.toLowerCase() === 'action')
     .map(([, value]) => value)
+  if (scope.service !== 'sts') {
+    const targets = fields.filter(({ key }) => folded(key) === 'x-amz-target')
+    const named = [path.split('/operation/'), ...targets.map(({ value }) => value.split('.'))]
+    const calls = [...actions, ...named.map(words => words.slice(1).at(-1) ?? '')]
+    return calls.some(call => MINTS.test(call))
+      ? notSigned('a call that returns credentials', MINTING)
+      : undefined
+  }
   const isHarmless = actions.length > 0 && actions.every(action => HARMLESS.includes(action))
   return isHarmless && path === '/' && fields.every(isOfForm)
     ? undefined
@@ -124,9 +138,14 @@ export function refuseMinting(
 
 /** With these fields a server reads the call from elsewhere, or the body in another way than pen. */
 const isOfForm = ({ key, value }: Field): boolean =>
-  key.replaceAll(/[_.]/g, '-') === 'content-type'
+  folded(key) === 'content-type'
     ? /^application\/x-www-form-urlencoded(?:; *charset=utf-8)?$/i.test(value)
-    : !/^(?:content-encoding|x-amz-target|smithy-protocol)$/.test(key.replaceAll(/[_.]/g, '-'))
+    : !/^(?:content-encoding|x-amz-target|smithy-protocol)$/.test(folded(key))
+
+const isFormType = ({ key, value }: Field): boolean =>
+  folded(key) === 'content-type' && /form-urlencoded/i.test(value)
+
+const folded = (key: string): string => key.replaceAll(/[_.]/g, '-')
 
 const ONLY_V4 = 'use a client that signs by Signature Version 4, in the Authorization field'
 const OTHER_SCOPE = 'set the region of the client to that of the host'

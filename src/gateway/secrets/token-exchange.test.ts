@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { newAuthority } from '../../../test/gateway/authorities.ts'
 import type { Client } from '../../../test/gateway/client.ts'
 import { answer, type Recorder, serveHttp } from '../../../test/gateway/recorder.ts'
-import { host, indexOf, World } from '../../../test/gateway/world.ts'
+import { host, indexOf, policyOf, World } from '../../../test/gateway/world.ts'
 import { Vault } from './vault.ts'
 
 const authority = newAuthority('inside')
@@ -21,8 +21,10 @@ const SECRET = {
 /** `REAL` becomes `FAKE`, so that a test can see which is which. */
 const fake = (text: string): string => text.replaceAll('REAL', 'FAKE')
 const kept: { name: string; value: string; placeholder: string }[] = []
+let dropped: typeof kept = []
 const tokens = {
   all: () => kept,
+  seen: () => [...dropped, ...kept],
   keep: (name: string, value: string) => {
     if (!kept.some(token => token.value === value)) kept.push({ name, value, placeholder: fake(value) })
     return fake(value)
@@ -33,6 +35,7 @@ let world: World
 let auth: Recorder
 afterEach(() => {
   kept.length = 0
+  dropped = []
   expect(JSON.stringify(world.audit)).not.toContain('REAL')
   return world.close()
 })
@@ -62,6 +65,12 @@ async function post(body: string, path = '/v1/oauth/token', more = ''): Promise<
   return client.text
 }
 
+async function get(name: string, path: string): Promise<string> {
+  const client = await connect(name)
+  await client.send(`GET ${path} HTTP/1.1\r\nHost: ${name}\r\nConnection: close\r\n\r\n`).over()
+  return client.text
+}
+
 const bodyOf = (text: string): unknown => JSON.parse(text.slice(text.indexOf('\r\n\r\n') + 4))
 const TOKENS = {
   token_type: 'Bearer',
@@ -73,10 +82,12 @@ const TOKENS = {
 
 describe('a sign-in', () => {
   test('gets placeholders, and its next requests get tokens', async () => {
-    await start(answer(JSON.stringify(TOKENS), 'Content-Type: application/json\r\n'))
+    const fields = `Content-Type: application/json\r\nSet-Cookie: session=${ACCESS}; Path=/\r\n`
+    await start(answer(JSON.stringify(TOKENS), fields))
     const said = await post('{"grant_type":"authorization_code","code":"c"}')
     expect(bodyOf(said)).toEqual({ ...TOKENS, access_token: fake(ACCESS), refresh_token: fake(REFRESH) })
     expect(said).toContain('Content-Type: application/json')
+    expect(said).toContain(`Set-Cookie: session=${fake(ACCESS)}; Path=/\r\n`)
     const client = await connect('allowed.test')
     await client
       .send(`GET /v1 HTTP/1.1\r\nHost: allowed.test\r\nAuthorization: Bearer ${fake(ACCESS)}\r\n\r\n`)
@@ -143,7 +154,7 @@ describe('a sign-in', () => {
       answer(`{"access\\u005ftoken":"${ACCESS}","access_token":"${REFRESH}"}`),
       true,
     ],
-    'with a key in other case': [answer(`{"Access_Token":"${ACCESS}"}`), true],
+    'with a key in other case': [answer(`{"Access_Token":"${ACCESS}","refreshToken":"${REFRESH}"}`), true],
     empty: ['HTTP/1.1 204 No\r\n\r\n', true],
     'not JSON': [answer(`access_token=${ACCESS}`), false],
     'of two values': [answer(`${json}${json}`), false],
@@ -177,6 +188,34 @@ describe('a sign-in', () => {
       expect(await post('x', path)).not.toContain('REAL')
     },
   )
+
+  test.each(['/v1/oauth/token', '/V1/oauth//token;x', '/v1/oauth/%74oken/?a'])(
+    'by GET at the token endpoint gets placeholders too, and another GET passes: %s',
+    async path => {
+      await start(answer(JSON.stringify(TOKENS)))
+      expect(await get(AUTH, path)).toContain('FAKE')
+      auth.behave = serveHttp(answer('a file'))
+      expect(await get(AUTH, '/files/turkey.png')).toEndWith('a file')
+    },
+  )
+
+  test('of a secret that was removed is refused, so that no token comes inside', async () => {
+    await start(answer(JSON.stringify(TOKENS)))
+    expect(await post('x')).toContain('FAKE')
+    world.policy = policyOf({ allow: [`${AUTH}:443`] })
+    world.gateway.policyChanged()
+    expect(await post('x')).toContain('x-pen-denied: secret-removed')
+    expect(auth.requests).toHaveLength(1)
+    expect(await get(AUTH, '/about')).toStartWith('HTTP/1.1 200')
+  })
+
+  test('a token that is no longer kept is still a placeholder in answers', async () => {
+    await start(answer(JSON.stringify(TOKENS)))
+    await post('x')
+    dropped = kept.splice(0)
+    world.up.behave = serveHttp(answer(`you sent ${ACCESS}`))
+    expect(await get('allowed.test', '/v1')).toEndWith(`you sent ${fake(ACCESS)}`)
+  })
 
   test('with a long body, or over another path than it may, is refused', async () => {
     await start(answer(JSON.stringify(TOKENS)))

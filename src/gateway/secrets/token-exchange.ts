@@ -2,12 +2,13 @@
  * One request to a token endpoint of OAuth. In its body placeholders become tokens, and in its answer tokens become
  * placeholders. The answer is parsed and written again, so that what pen did not understand cannot pass.
  */
+import type { Field } from '../http/field.ts'
 import type { Refusal } from '../refusal.ts'
 import { AnswerScan } from './answer-scan.ts'
 import type { Tokens } from './tokens.ts'
 
 /** Keys of an answer that hold a token. Claude's endpoint for API keys calls one `raw_key`. */
-const HOLDS_TOKEN = /^(?:(?:access|refresh|id)_token|raw_key)$/i
+const HOLDS_TOKEN = /^(?:(?:access|refresh|id)_?token|raw_?key)$/i
 
 /** Tokens are long. Anything else under such a key is not understood. */
 const TOKEN = /^[\x21-\x7e]{16,8192}$/
@@ -29,11 +30,15 @@ export class TokenExchange {
   /** Placeholder and token have one length, in every encoding: only letters and digits differ. */
   request(body: Buffer): Buffer {
     let text = body.toString('latin1')
-    for (const { name, placeholder, value } of this.#tokens.all())
-      if (name === this.name)
-        text = text
-          .replaceAll(placeholder, () => value)
-          .replaceAll(encodeURIComponent(placeholder), () => encodeURIComponent(value))
+    for (const { name, placeholder, value } of this.#tokens.all()) {
+      if (name !== this.name) continue
+      const before = text
+      text = text
+        .replaceAll(placeholder, () => value)
+        .replaceAll(encodeURIComponent(placeholder), () => encodeURIComponent(value))
+      // It is in use: newer ones do not take its place.
+      if (text !== before) this.#tokens.keep(name, value)
+    }
     return Buffer.from(text, 'latin1')
   }
 
@@ -65,9 +70,15 @@ export class TokenExchange {
     return placeholder === undefined ? undefined : { value: placeholder }
   }
 
+  /** A token of the answer may be in its head too, such as in a cookie. */
+  cleanFields(fields: readonly Field[]): Field[] {
+    const scan = new AnswerScan(this.#tokens.seen())
+    return fields.map(field => ({ ...field, value: scan.text(field.value) }))
+  }
+
   /** A token may be repeated under another key, or as the request had it: percent-encoded, or in base64. */
   #clean(body: Buffer): Buffer {
-    const scan = new AnswerScan(this.#tokens.all())
+    const scan = new AnswerScan(this.#tokens.seen())
     return Buffer.from(scan.text(body.toString('latin1')), 'latin1')
   }
 }

@@ -4,6 +4,8 @@ import type { SecretValue } from './vault.ts'
 export interface Tokens {
   /** Those of all secrets, newest last. */
   all(): readonly SecretValue[]
-  /** The placeholder of a token. Undefined when the token is too simple for one, or cannot be stored. */
+  /** Also those that are no longer kept: a server may still repeat them. */
+  seen(): readonly SecretValue[]
+  /** The placeholder of a token, which is now the newest. Undefined when the token is too simple for one, or cannot be stored. */
   keep(name: string, token: string): string | undefined
 }

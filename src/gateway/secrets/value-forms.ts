@@ -20,6 +20,12 @@ const LEAST_PART = 22
 /** What value and placeholder both begin with is not secret, unless too little would remain. */
 const LEAST_SECRET = 16
 
+/**
+ * Bytes that wait pass when no more come, unless they begin a value by at least so many characters. No program can guess
+ * them, so it learns nothing when bytes wait for longer.
+ */
+const LEAST_BEGIN = 12
+
 export class ValueForm {
   readonly #text: Buffer
   readonly #replacement: Buffer
@@ -27,6 +33,8 @@ export class ValueForm {
   readonly #least: number
   /** The middle of the text, which each part of that length has. */
   readonly #middle: Buffer
+  /** Whether the text begins with what no program knows. */
+  readonly #isUnknown: boolean
 
   /** `leastPart` in characters of this text. */
   constructor(text: string, replacement: string, leastPart: number) {
@@ -36,12 +44,23 @@ export class ValueForm {
     this.#replacement = Buffer.from(replacement.slice(start), 'latin1')
     const { length } = this.#text
     const isShort = start < kept || length < leastPart
+    this.#isUnknown = start === kept && length > LEAST_BEGIN
     this.#least = isShort ? length : Math.max(leastPart, Math.ceil((length * 2) / 3))
     this.#middle = this.#text.subarray(length - this.#least, this.#least)
   }
 
   get length(): number {
     return this.#text.length
+  }
+
+  /** How many of the last bytes begin the text. */
+  begun(bytes: Buffer): number {
+    const text = this.#text
+    const head = text.subarray(0, LEAST_BEGIN)
+    let at = this.#isUnknown ? bytes.indexOf(head, Math.max(0, bytes.length - text.length + 1)) : -1
+    while (at !== -1 && !bytes.subarray(at).equals(text.subarray(0, bytes.length - at)))
+      at = bytes.indexOf(head, at + 1)
+    return at === -1 ? 0 : bytes.length - at
   }
 
   runs(bytes: Buffer): Run[] {
@@ -78,11 +97,12 @@ export function formsOf(pair: Pair): Forms {
 function makeForms({ value, placeholder }: Pair): Forms {
   const texts = new Map<string, string>()
   const isShort = value.length - commonStart(value, placeholder) < 2 * LEAST_PART
-  for (const write of isShort ? [...WRITINGS, ...CORES] : WRITINGS) {
-    const text = write(value)
-    const replacement = write(placeholder)
-    texts.set(text, replacement.length === text.length ? replacement : '*'.repeat(text.length))
-  }
+  for (const encode of isShort ? [...ENCODINGS, ...CORES] : ENCODINGS)
+    for (const write of WRITINGS) {
+      const text = write(encode(value))
+      const replacement = write(encode(placeholder))
+      texts.set(text, replacement.length === text.length ? replacement : '*'.repeat(text.length))
+    }
   const lower = [...texts].map(pair => pair.map(text => text.toLowerCase()) as [string, string])
   const make = ([text, replacement]: readonly [string, string]) =>
     new ValueForm(text, replacement, Math.ceil((LEAST_PART * text.length) / value.length))
@@ -107,15 +127,25 @@ const CORES = [0, 1, 2].map(
     ),
 )
 
-const WRITINGS: readonly ((value: string) => string)[] = [
+const ENCODINGS: readonly ((value: string) => string)[] = [
   value => value,
-  encodeURIComponent,
-  value => encodeURIComponent(value).replaceAll(/%../g, code => code.toLowerCase()),
-  value => JSON.stringify(value).slice(1, -1),
-  value => JSON.stringify(value).slice(1, -1).replaceAll('/', '\\/'),
   ...BASE64,
   ...BASE64.map(encode => (value: string) => encode(value).replaceAll('+', '-').replaceAll('/', '_')),
 ]
+
+/** How each of these stands in a URL, and in JSON, where some servers escape more than they must. */
+const WRITINGS: readonly ((text: string) => string)[] = [
+  text => text,
+  encodeURIComponent,
+  text => encodeURIComponent(text).replaceAll(/%../g, code => code.toLowerCase()),
+  text => JSON.stringify(text).slice(1, -1),
+  // As PHP, Gson and .NET write it.
+  text => JSON.stringify(text).slice(1, -1).replaceAll('/', '\\/'),
+  text => text.replaceAll(/[=&<>']/g, character => `\\u00${hexOf(character)}`),
+  text => text.replaceAll(/[+&<>'"`]/g, character => `\\u00${hexOf(character).toUpperCase()}`),
+]
+
+const hexOf = (character: string): string => character.charCodeAt(0).toString(16)
 
 function commonStart(a: string, b: string): number {
   let at = 0

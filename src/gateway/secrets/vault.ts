@@ -120,8 +120,9 @@ export class Vault {
       else out.push({ ...field, value: basic === undefined ? value : `Basic ${encode(value)}` })
     }
     const names = this.#namesAt(dial)
-    const known = values.filter(({ name }) => names.has(name))
+    const known = [...this.#fixed, ...(this.#tokens?.seen() ?? [])].filter(({ name }) => names.has(name))
     const exchange = this.#exchange(index, { dial, isSecure, fields, line })
+    if (exchange !== undefined && 'reason' in exchange) return exchange
     if (exchange !== undefined) used.add(exchange.name)
     const sent = { query, used: [...used], sign: sign as AwsSigning | undefined, exchange }
     if (exchange === undefined && known.length === 0) return { ...sent, fields: out }
@@ -146,17 +147,21 @@ export class Vault {
     return bound === undefined || now === undefined ? undefined : [bound, now]
   }
 
-  #exchange(index: NetworkIndex, { dial, isSecure, line, fields }: Outgoing): TokenExchange | undefined {
+  /** A sign-in that was removed is refused: without it, real tokens would come inside. */
+  #exchange(
+    index: NetworkIndex,
+    { dial, isSecure, line, fields }: Outgoing,
+  ): TokenExchange | Refusal | undefined {
     if (this.#tokens === undefined) return undefined
     // A server may take the method from a field.
     const isPlain = !fields.some(({ key }) => key.includes('method'))
     const read = isPlain ? line : { ...line, method: 'POST' }
-    const secret = index.secrets.find(({ rule }) => mayAnswerTokens(rule, { dial, isSecure }, read))?.rule
+    const secret = this.#bound.find(one => mayAnswerTokens(one, { dial, isSecure }, read))
     if (secret === undefined) return undefined
-    const mayCarry = this.#inForce(index, secret.name)?.every(one =>
-      mayCarryTokens(one, { dial, isSecure }, line),
-    )
-    return new TokenExchange(this.#tokens, secret.name, mayCarry === true)
+    const both = this.#inForce(index, secret.name)
+    if (both === undefined) return removed(secret.name)
+    const mayCarry = both.every(one => mayCarryTokens(one, { dial, isSecure }, line))
+    return new TokenExchange(this.#tokens, secret.name, mayCarry)
   }
 }
 

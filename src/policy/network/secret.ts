@@ -60,20 +60,22 @@ export const mayReceive = (
   )
 
 /**
- * Whether the answer to this request may hold tokens. Servers read paths in many ways, so every path counts that speaks
- * of tokens.
+ * Whether the answer to this request may hold tokens: at the token endpoint in every spelling, by every method. Servers
+ * read paths in many ways, so every path counts that speaks of tokens. By GET such a path is often a download.
  */
 export const mayAnswerTokens = (
   { from }: Secret,
   { dial, isSecure }: Connection,
-  { method, readings, query }: RequestLine,
-): boolean =>
-  from.kind === 'oauth' &&
-  isSecure &&
-  method !== 'GET' &&
-  method !== 'HEAD' &&
-  from.servers.some(rule => coversEndpoint(rule, dial)) &&
-  /oauth|token|key/i.test(readings.join(' ') + query)
+  line: RequestLine,
+): boolean => {
+  if (from.kind !== 'oauth' || !isSecure) return false
+  const here = from.servers.filter(rule => coversEndpoint(rule, dial))
+  const speaks =
+    !/^(?:GET|HEAD)$/.test(line.method) && /oauth|token|key/i.test(line.readings.join(' ') + line.query)
+  return here.some(
+    ({ request }) => speaks || (request !== undefined && matchesRequest(request, line, 'any-reading')),
+  )
+}
 
 /** Whether its body may have tokens. Elsewhere on the same server a program could store them for others to read. */
 export const mayCarryTokens = (

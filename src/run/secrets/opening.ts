@@ -13,7 +13,7 @@ import type { Random } from './placeholder.ts'
 import { secretValues } from './secret-values.ts'
 import { TokenStore } from './token-store.ts'
 import { withTrust } from './trust.ts'
-import { isReplaceable, refuseVisible } from './visible-source.ts'
+import { isReplaceable, refuseReplaceableTrust, refuseVisible } from './visible-source.ts'
 
 export interface Opening {
   readonly authority: Authority
@@ -34,6 +34,7 @@ export async function prepareOpening(
     })
   const secrets = policy.network.secrets.map(({ rule }) => rule)
   refuseVisible(secrets, policy, plan)
+  refuseReplaceableTrust(process.env['NODE_EXTRA_CA_CERTS'], policy)
   makeStateDirectory(project.stateDir)
   const authority = openAuthority(project.stateDir, project.id)
   const world = { env, isReplaceable: (program: string) => isReplaceable(program, policy) }

@@ -54,6 +54,38 @@ test('only the newest are kept', async () => {
   expect(store.all().at(-1)?.value).toBe(`${TOKEN}39`)
 })
 
+test('a token that is used stays, however many newer ones come, and dropped ones are remembered', async () => {
+  const store = open('A')
+  const refresh = store.keep('A', `${TOKEN}refresh`)
+  for (let i = 10; i < 40; i++) {
+    store.keep('A', `${TOKEN}${i}`)
+    await Bun.sleep(2)
+    if (i % 5 === 0) expect(store.keep('A', `${TOKEN}refresh`)).toBe(refresh)
+    await Bun.sleep(2)
+  }
+  expect(store.all()).toHaveLength(16)
+  expect(store.all().map(({ value }) => value)).toContain(`${TOKEN}refresh`)
+  expect(store.seen()).toHaveLength(31)
+})
+
+test('no program can push tokens out of the memory: too many on one day are not taken', () => {
+  const store = open('A')
+  const kept = Array.from({ length: 300 }, (_, i) => store.keep('A', `${TOKEN}${1000 + i}`))
+  expect(kept.filter(placeholder => placeholder !== undefined)).toHaveLength(256)
+  expect(store.keep('A', `${TOKEN}1000`)).toBe(kept[0])
+  expect(store.seen()).toHaveLength(256)
+})
+
+test('a removed sign-in has no tokens, and the next one is kept', () => {
+  const store = open('A')
+  const placeholder = store.keep('A', TOKEN)
+  rmSync(directory(), { recursive: true })
+  expect(store.all()).toEqual([])
+  expect(store.seen()).toHaveLength(1)
+  expect(store.keep('A', TOKEN)).toBe(placeholder)
+  expect(open('A').all()).toHaveLength(1)
+})
+
 test('a damaged file, a link and a token that is too simple are left out', () => {
   const store = open('A')
   expect(store.keep('A', '----------------')).toBeUndefined()

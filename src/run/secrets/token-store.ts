@@ -14,6 +14,12 @@ import { placeholderFor, type Random } from './placeholder.ts'
 const MAX_BYTES = 32_768
 /** Of one secret. */
 const MOST = 16
+/**
+ * Of one gateway. A token that is no longer kept is still valid, and a server may repeat it. So a program must not be able to
+ * push it out.
+ */
+const MOST_SEEN = 256
+const FORGET_MS = 24 * 3_600_000
 
 export class TokenStore implements Tokens {
   readonly #stateDir: string
@@ -21,6 +27,8 @@ export class TokenStore implements Tokens {
   readonly #servers: ReadonlyMap<string, string>
   readonly #randomFor: (text: string) => Random
   readonly #read = new Map<string, { readonly state: string; readonly tokens: readonly SecretValue[] }>()
+  /** By secret and token, oldest first. */
+  readonly #seen = new Map<string, { readonly token: SecretValue; readonly since: number }>()
 
   constructor(
     stateDir: string,
@@ -41,33 +49,57 @@ export class TokenStore implements Tokens {
       const state = `${stat.ino} ${stat.mtimeNs}`
       const known = this.#read.get(name)
       if (known?.state === state) return known.tokens
-      const tokens = readTokens(directory, name, servers)
+      const tokens = readTokens(directory, name, servers).map(token => this.#note(token))
       this.#read.set(name, { state, tokens })
       return tokens
     })
   }
 
+  seen(): readonly SecretValue[] {
+    this.all()
+    return [...this.#seen.values()].map(({ token }) => token)
+  }
+
   keep(name: string, token: string): string | undefined {
-    const known = this.all().find(({ value }) => value === token)
-    if (known !== undefined) return known.placeholder
     const servers = this.#servers.get(name)
     if (servers === undefined) return undefined
-    const placeholder = placeholderFor(token, this.#randomFor(`${name} ${token}`))
-    if (placeholder === undefined) return undefined
     const directory = tokenDirectory(this.#stateDir, name)
-    const hash = new Bun.CryptoHasher('sha256').update(placeholder).digest('hex').slice(0, 32)
+    const known = this.all().find(one => one.name === name && one.value === token)
+    if (!this.#hasRoom(keyOf({ name, value: token }))) return undefined
+    const placeholder = known?.placeholder ?? placeholderFor(token, this.#randomFor(`${name} ${token}`))
+    if (placeholder === undefined) return undefined
+    this.#note({ name, value: token, placeholder })
     try {
+      // A refresh token may stay the same for months, while access tokens come and go.
       mkdirSync(directory, { recursive: true, mode: 0o700 })
-      writeFileAtomically(`${directory}/${hash}`, JSON.stringify({ value: token, placeholder, servers }), {
-        mode: 0o600,
-      })
+      const text = JSON.stringify({ value: token, placeholder, servers })
+      writeFileAtomically(`${directory}/${fileOf(placeholder)}`, text, { mode: 0o600 })
       for (const { file } of filesIn(directory).slice(0, -MOST)) rmSync(file, { force: true })
     } catch {
       return undefined
     }
     return placeholder
   }
+
+  /** The same object for the same token. */
+  #note(token: SecretValue): SecretValue {
+    const known = this.#seen.get(keyOf(token)) ?? { token, since: Date.now() }
+    this.#seen.set(keyOf(token), known)
+    return known.token
+  }
+
+  #hasRoom(key: string): boolean {
+    const [oldest] = this.#seen
+    if (this.#seen.has(key) || this.#seen.size < MOST_SEEN || oldest === undefined) return true
+    const [first, { since }] = oldest
+    return Date.now() - since > FORGET_MS && this.#seen.delete(first)
+  }
 }
+
+const keyOf = ({ name, value }: Pick<SecretValue, 'name' | 'value'>): string => `${name} ${value}`
+
+const fileOf = (placeholder: string): string =>
+  new Bun.CryptoHasher('sha256').update(placeholder).digest('hex').slice(0, 32)
 
 function readTokens(directory: string, name: string, servers: string): SecretValue[] {
   return filesIn(directory).flatMap(({ file }) => {

@@ -26,7 +26,7 @@ const IMAGE_BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs
 
 /** These add to the runtime's own list: Node.js and Bun, Deno. */
 const ADDING = ['NODE_EXTRA_CA_CERTS', 'DENO_CERT']
-/** These replace a list, so they name the whole bundle: OpenSSL and Go, curl, requests, pip, git, cargo, the AWS CLI. */
+/** These replace a list, so they name the whole bundle: OpenSSL and Go, curl, requests, pip, git, cargo, AWS, gRPC in C. */
 const REPLACING = [
   'SSL_CERT_FILE',
   'CURL_CA_BUNDLE',
@@ -35,6 +35,7 @@ const REPLACING = [
   'GIT_SSL_CAINFO',
   'CARGO_HTTP_CAINFO',
   'AWS_CA_BUNDLE',
+  'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH',
 ]
 
 interface TrustRequest {

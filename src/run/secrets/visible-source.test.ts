@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Step } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
 import { denyAll, type Policy } from '../../policy/policy.ts'
-import { isReplaceable, whyVisible } from './visible-source.ts'
+import { isReplaceable, refuseReplaceableTrust, whyVisible } from './visible-source.ts'
 
 let root = ''
 beforeAll(() => {
@@ -70,7 +70,7 @@ describe('a file with a secret', () => {
   })
 })
 
-test('a program is replaceable if the sandbox can write it, or a link on the way to it', () => {
+test('a program, or a file of authorities, is replaceable if the sandbox can write it, or a link on the way to it', () => {
   const workspace = join(root, 'project') as HostPath
   const none = denyAll(workspace)
   const grant = { rule: { path: workspace, rank: 1 }, source: { layer: 'test', place: undefined } }
@@ -80,4 +80,10 @@ test('a program is replaceable if the sandbox can write it, or a link on the way
     Array<boolean>(4).fill(true),
   )
   expect(['own/token', 'to-own/token', 'shown/none'].map(is)).toEqual([false, false, false])
+  const trust = (path: string) => () => refuseReplaceableTrust(path, policy)
+  expect(trust(join(root, 'project/token'))).toThrow(
+    'NODE_EXTRA_CA_CERTS names a file that the sandbox can write',
+  )
+  expect(trust(join(root, 'own/token'))).not.toThrow()
+  expect(trust('')).not.toThrow()
 })

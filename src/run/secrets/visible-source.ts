@@ -3,7 +3,7 @@
  * and hard links give one file several names. So files and directories are compared by identity.
  */
 import { type Stats, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { PenError } from '../../base/error.ts'
 import { LinkTrails } from '../../config/home/link-trail.ts'
 import type { Plan } from '../../plan/plan.ts'
@@ -38,6 +38,18 @@ export function isReplaceable(path: string, policy: Policy): boolean {
   const isWritable = (one: string): boolean => decideFile(policy, one as HostPath, 'write').ok
   const trail = new LinkTrails(isWritable).follow(path)
   return trail.through.length > 0 || isWritable(path) || isWritable(trail.end)
+}
+
+/** The gateway trusts what `NODE_EXTRA_CA_CERTS` of the host names. A sandbox must not write it: a later server could lie. */
+export function refuseReplaceableTrust(named: string | undefined, policy: Policy): void {
+  if (named === undefined || named === '') return
+  const path = resolve(named)
+  if (!isReplaceable(path, policy)) return
+  throw new PenError('SECRET', {
+    what: 'NODE_EXTRA_CA_CERTS names a file that the sandbox can write, and pen would trust its authorities',
+    at: path,
+    hint: 'name a copy outside the project, or run pen without the variable',
+  })
 }
 
 /** Whether a mount of the plan shows the file, and no later step covers it. */

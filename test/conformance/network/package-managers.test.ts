@@ -2,11 +2,14 @@
 import { beforeAll, expect } from 'bun:test'
 import { BACKGROUND_HOSTS } from '../../../src/policy/network/background-hosts.ts'
 import { triesContainers } from '../launcher.ts'
-import { makeRegistry } from './services.ts'
+import { makeCrates, makeRegistry } from './services.ts'
 import { forEachKind, isReady, World } from './world.ts'
 
 beforeAll(async () => {
-  if (isReady && !triesContainers) makeRegistry((await World.get()).dir, 'http://allowed.test')
+  if (!isReady || triesContainers) return
+  const { dir } = await World.get()
+  makeRegistry(dir, 'http://allowed.test')
+  makeCrates(dir, 'https://allowed.test')
 }, 30_000)
 
 const PACKAGES = 'packages.test'
@@ -54,3 +57,31 @@ forEachKind('P11 an npm whose registry is allowed ends without a word of pen’s
   expect([status, stdout]).toEqual([0, '1.0.0\n'])
   expect(stderr).not.toContain('pen: refused')
 })
+
+/** Debian's, which gets the index by libgit2 and crates by libcurl. */
+const CARGO = '/usr/bin/cargo'
+const SOURCES =
+  '[source.crates-io]\nreplace-with = "ours"\n[source.ours]\nregistry = "https://allowed.test/git/index.git"\n'
+
+forEachKind(
+  'P22 cargo trusts pen’s authority without any setting, and its requests are judged one by one',
+  async (world, project) => {
+    project.write('Cargo.toml', '[package]\nname = "own"\nversion = "0.1.0"\n[dependencies]\ntiny = "1"\n')
+    project.write('src/lib.rs', '')
+    project.write('.cargo/config.toml', SOURCES)
+    const index = ['GET allowed.test/git/index.git/**', 'POST allowed.test/git/index.git/git-upload-pack']
+    const fetch = (allow: readonly string[]) => project.run(`${CARGO} fetch 2>&1`, { allow })
+    const refused = await fetch(index)
+    expect([refused.code, refused.err]).toEqual([
+      101,
+      expect.stringContaining('GET allowed.test:443/files/crates'),
+    ])
+    const heard = world.listen()
+    const fetched = await fetch([...index, 'GET allowed.test/files/crates/**'])
+    expect([fetched.code, fetched.out]).toEqual([0, expect.stringContaining('Downloaded tiny v1.0.0')])
+    const paths = heard.requests.map(line => line.split(' ').slice(3).join(' '))
+    expect(paths).toContain('POST allowed.test /git/index.git/git-upload-pack')
+    expect(paths).toContain('GET allowed.test /files/crates/tiny/1.0.0/download')
+  },
+  { needs: CARGO },
+)

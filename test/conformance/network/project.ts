@@ -77,7 +77,11 @@ export class Project {
   }
 
   get isContainer(): boolean {
-    return this.#engine !== undefined
+    return this.#engine !== undefined && !this.isMachine
+  }
+
+  get isMachine(): boolean {
+    return this.#engine?.machine !== undefined
   }
 
   get uid(): number {

@@ -10,7 +10,7 @@ import {
   readFileSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { World } from './world.ts'
 import { UP } from './zones.ts'
 
@@ -21,15 +21,21 @@ function must(argv: readonly string[], cwd: string): void {
 }
 
 /** `www/git/repo.git`, for plain HTTP and for SSH. */
-export function makeRepository(dir: string): string {
-  const work = join(dir, 'repository')
-  const bare = join(dir, 'www/git/repo.git')
+export const makeRepository = (dir: string): string =>
+  makeBare(dir, 'repo', { README: 'from the repository\n' })
+
+function makeBare(dir: string, name: string, files: Readonly<Record<string, string | object>>): string {
+  const work = join(dir, `work-${name}`)
+  const bare = join(dir, `www/git/${name}.git`)
   // Made by another test file, which shares this world.
   if (existsSync(bare)) return bare
   const git = ['git', '-c', 'user.name=a', '-c', 'user.email=a@example.com', '-c', 'init.defaultBranch=main']
   must([...git, 'init', '-q', work], dir)
-  writeFileSync(join(work, 'README'), 'from the repository\n')
-  must([...git, 'add', 'README'], work)
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(work, path)), { recursive: true })
+    writeFileSync(join(work, path), typeof content === 'string' ? content : `${JSON.stringify(content)}\n`)
+  }
+  must([...git, 'add', '.'], work)
   must([...git, 'commit', '-qm', 'one'], work)
   must([...git, 'clone', '-q', '--bare', work, bare], dir)
   must([...git, 'update-server-info'], bare)
@@ -53,6 +59,21 @@ export function makeRegistry(dir: string, origin: string): void {
   const version = { name: 'tiny', version: '1.0.0', main: 'index.js', dist }
   const document = { name: 'tiny', 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': version } }
   writeFileSync(join(dir, 'www/npm/tiny'), JSON.stringify(document))
+}
+
+/** One crate, `tiny`, in a registry whose index is a git repository. */
+export function makeCrates(dir: string, origin: string): void {
+  const source = join(dir, 'crate/tiny-1.0.0')
+  mkdirSync(join(source, 'src'), { recursive: true })
+  writeFileSync(join(source, 'Cargo.toml'), '[package]\nname = "tiny"\nversion = "1.0.0"\n')
+  writeFileSync(join(source, 'src/lib.rs'), '')
+  const crate = join(dir, 'www/crates/tiny/1.0.0/download')
+  mkdirSync(dirname(crate), { recursive: true })
+  must(['tar', '-czf', crate, '-C', join(dir, 'crate'), 'tiny-1.0.0'], dir)
+  const cksum = createHash('sha256').update(readFileSync(crate)).digest('hex')
+  const entry = { name: 'tiny', vers: '1.0.0', deps: [], cksum, features: {}, yanked: false }
+  const index = { 'config.json': { dl: `${origin}/files/crates` }, 'ti/ny/tiny': entry }
+  makeBare(dir, 'index', index)
 }
 
 /** A package for pip, without code. */

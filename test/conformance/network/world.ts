@@ -16,7 +16,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DefineTest, skipUnless } from '../../skip.ts'
-import { LAUNCHERS, PEN, triesContainers } from '../launcher.ts'
+import { EVERYBODY, LAUNCHERS, onMachines, PEN, triesContainers } from '../launcher.ts'
+import { seedOf } from '../seed.ts'
+import type { TestBackend } from '../test-backend.ts'
 import { makeCertificates } from './certificates.ts'
 import { Project } from './project.ts'
 import { NAME_SERVER } from './zones.ts'
@@ -47,6 +49,8 @@ export interface Kind {
 export interface Engine {
   readonly flags: readonly string[]
   readonly env: Readonly<Record<string, string>>
+  /** The machine of a virtual machine, which has the host's programs. */
+  readonly machine?: TestBackend
 }
 
 /** Every promise holds for root and for every other user. */
@@ -64,6 +68,18 @@ const CONTAINERS: readonly Kind[] = triesContainers
     }))
   : []
 
+/** A virtual machine. One kind of user is enough: the guest is the same. */
+const MACHINES: readonly Kind[] = EVERYBODY.slice(-1)
+  .map(onMachines)
+  .map(machine => {
+    const { name, who, flags, env } = machine
+    return {
+      name,
+      user: who.uid === 0 ? 'root' : TEST_USER,
+      engine: { flags: flags.slice(0, 2), env, machine },
+    }
+  })
+
 interface Options {
   readonly timeout?: number
   /**
@@ -72,6 +88,8 @@ interface Options {
    * of them would take minutes and test the gateway again.
    */
   readonly containers?: boolean
+  /** Whether it is tried in a virtual machine too. */
+  readonly machines?: boolean
   /** For slow claims about the gateway alone: one kind is enough. */
   readonly once?: boolean
   /** A program of the machine, by its path. */
@@ -81,13 +99,15 @@ interface Options {
 export const forEachKind = (
   title: string,
   body: (world: World, project: Project) => Promise<void>,
-  { timeout = 60_000, containers = false, once = false, needs }: Options = {},
+  { timeout = 60_000, containers = false, machines = false, once = false, needs }: Options = {},
 ): void => {
-  const kinds = triesContainers ? CONTAINERS.filter(() => containers) : KINDS
+  const kinds = triesContainers ? CONTAINERS.filter(() => containers) : once ? KINDS.slice(-1) : KINDS
   const isThere = needs === undefined || existsSync(needs)
   const define = isThere ? inWorld : skipUnless(false, `${needs} is not installed`)
-  for (const kind of once ? kinds.slice(-1) : kinds)
-    define(
+  for (const kind of machines && !triesContainers ? [...kinds, ...MACHINES] : kinds) {
+    const missing = kind.engine?.machine?.missing
+    const defineKind = missing === undefined ? define : skipUnless(false, missing)
+    defineKind(
       `${title} (${kind.name})`,
       async () => {
         const world = await World.get()
@@ -96,6 +116,7 @@ export const forEachKind = (
       },
       timeout,
     )
+  }
 }
 
 type Log = 'left' | 'loopback' | 'outside' | 'host' | 'dns'
@@ -152,6 +173,13 @@ export class World {
 
   /** What pen detects in its first run on this machine: once for each kind instead of once for each project. */
   #remember(kind: Kind): string {
+    const machine = kind.engine?.machine
+    // Its kernel comes from outside.
+    if (machine !== undefined) {
+      const seed = seedOf(machine)
+      this.#seeds.set(kind.name, seed)
+      return seed
+    }
     const seed = join(this.dir, `seed-${this.#seeds.size}`)
     using first = new Project(this, kind.user, kind.engine)
     const { flags = [], env = {} } = kind.engine ?? {}
