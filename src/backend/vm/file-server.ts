@@ -8,16 +8,13 @@ import { AF, listenAtPath, SOCK, unixName } from '../../base/kernel/socket.ts'
 import { systemCall } from '../../base/kernel/system-call.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
-import { PEN_INSIDE } from '../../protocol/guest-paths.ts'
+import { MACHINE_FILES, PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { Running, StartOptions } from '../backend.ts'
 import { start } from '../process/process.ts'
 import type { GuestFiles } from './guest-files.ts'
 import { GUEST_NETWORK } from './initramfs.ts'
 import { LastOutput } from './last-output.ts'
 import { BUSYBOX } from './package-tree.ts'
-
-/** Where a box shows the files of the virtual machine. */
-export const FILES_AT = '/run/pen.vm'
 
 /** virtiofsd holds a descriptor for every file that the guest has cached. */
 const MOST_FILES = 1_048_576
@@ -71,7 +68,7 @@ function servedPlan(files: GuestFiles, plan: Plan): Plan {
     ...plan,
     steps: [
       ...steps.slice(0, -1),
-      shown(files.dir, FILES_AT),
+      shown(files.dir, MACHINE_FILES),
       shown(process.execPath, PEN_INSIDE),
       ...steps.slice(-1),
     ],
@@ -102,7 +99,7 @@ function bothServers(files: GuestFiles, { user, workspace }: Plan, firstFd: numb
   const end = (name: string): string =>
     `echo "the server of the ${name} ended with exit code $?" >&2; kill -9 -1`
   const script = `(${tree} --shared-dir /; ${end('tree')}) & ${project} --shared-dir "$1"; ${end('project')}`
-  return [`${FILES_AT}/${BUSYBOX}`, 'sh', '-c', script, 'sh', workspace]
+  return [`${MACHINE_FILES}/${BUSYBOX}`, 'sh', '-c', script, 'sh', workspace]
 }
 
 /**
@@ -115,7 +112,7 @@ function serverWords(
   fd: number,
   cache: 'always' | 'auto',
 ): string {
-  const program = server.map(word => (/^[-/]/.test(word) ? word : `${FILES_AT}/${word}`))
+  const program = server.map(word => (/^[-/]/.test(word) ? word : `${MACHINE_FILES}/${word}`))
   const owner = (id: number): string[] => [`squash-guest:0:${id}:4294967295`, 'host:65534:0:1']
   return [
     ...program,

@@ -11,10 +11,11 @@ import { CORES } from '../../limits/bounds.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { SYSTEM_ROOTS } from '../../plan/system-view.ts'
 import type { GuestPath } from '../../policy/files/path.ts'
+import { MACHINE_FILES } from '../../protocol/guest-paths.ts'
 import type { Running, StartOptions } from '../backend.ts'
 import { bwrapFds } from '../process/guard.ts'
 import { start } from '../process/process.ts'
-import { FILES_AT, shown } from './file-server.ts'
+import { shown } from './file-server.ts'
 import type { GuestFiles } from './guest-files.ts'
 import { LastOutput } from './last-output.ts'
 import { type Accelerator, type MachineDescriptors, MIN_MEMORY, qemuArguments } from './qemu-arguments.ts'
@@ -90,9 +91,9 @@ export const commandLine = (
     {
       qemu,
       accelerator,
-      kernel: `${FILES_AT}/${files.kernel}`,
-      initramfs: `${FILES_AT}/${files.initramfs}`,
-      daemon: `${FILES_AT}/${files.daemon}`,
+      kernel: `${MACHINE_FILES}/${files.kernel}`,
+      initramfs: `${MACHINE_FILES}/${files.initramfs}`,
+      daemon: `${MACHINE_FILES}/${files.daemon}`,
       descriptors,
       boot: state === undefined ? 'cold' : 'restored',
       cpus: Math.min(CORES, Math.max(1, Math.ceil(plan.limits.cpus))),
@@ -132,7 +133,7 @@ function boxPlan(plan: Plan, files: GuestFiles, kvmFd: number | undefined): Plan
       ...hostSystem(),
       ...link,
       scratch('/tmp'),
-      shown(files.dir, FILES_AT),
+      shown(files.dir, MACHINE_FILES),
       { op: 'seal', at: '/' as GuestPath },
     ],
     argv: [],
