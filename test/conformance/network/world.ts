@@ -16,7 +16,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DefineTest, skipUnless } from '../../skip.ts'
-import { LAUNCHERS, PEN, triesContainers } from '../launcher.ts'
+import { LAUNCHERS, PEN, SLOWER, triesContainers, triesMachines, triesOthers } from '../launcher.ts'
+import { seedOf } from '../seed.ts'
 import { makeCertificates } from './certificates.ts'
 import { Project } from './project.ts'
 import { NAME_SERVER } from './zones.ts'
@@ -39,12 +40,15 @@ export const inWorld: DefineTest = skipUnless(
 export interface Kind {
   readonly name: string
   readonly user: string
-  /** The engine of a container. Without it the process backend runs. */
+  /** For containers and virtual machines. Without it the process backend runs. */
   readonly engine?: Engine
 }
 
 /** pen's flags and environment, so that it finds the test's own engine. */
 export interface Engine {
+  readonly isContainer: boolean
+  /** What pen cannot fetch in this world. */
+  readonly seed?: () => string
   readonly flags: readonly string[]
   readonly env: Readonly<Record<string, string>>
 }
@@ -55,19 +59,24 @@ export const KINDS: readonly Kind[] = [
   { name: 'an ordinary user', user: TEST_USER },
 ]
 
-/** The same for containers, for every engine on this machine. */
-const CONTAINERS: readonly Kind[] = triesContainers
-  ? LAUNCHERS.filter(({ missing }) => missing === undefined).map(({ name, who, backend, env }) => ({
-      name,
-      user: who.uid === 0 ? 'root' : TEST_USER,
-      engine: { flags: ['--backend', backend], env },
+/** The same for virtual machines, or for containers of every engine on this machine. */
+const OTHERS: readonly Kind[] = triesOthers
+  ? LAUNCHERS.filter(({ missing }) => missing === undefined).map(launcher => ({
+      name: launcher.name,
+      user: launcher.who.uid === 0 ? 'root' : TEST_USER,
+      engine: {
+        isContainer: triesContainers,
+        flags: ['--backend', launcher.backend],
+        env: launcher.env,
+        ...(triesMachines && { seed: () => seedOf(launcher) }),
+      },
     }))
   : []
 
 interface Options {
   readonly timeout?: number
   /**
-   * Whether containers are tested too. The gateway is the same host process with the same decisions. Only the
+   * Whether containers and virtual machines are tested too. The gateway is the same host process with the same decisions. Only the
    * door's namespace, its members, and what ends it differ. One or two claims of each promise cover that; all
    * of them would take minutes and test the gateway again.
    */
@@ -83,7 +92,7 @@ export const forEachKind = (
   body: (world: World, project: Project) => Promise<void>,
   { timeout = 60_000, containers = false, once = false, needs }: Options = {},
 ): void => {
-  const kinds = triesContainers ? CONTAINERS.filter(() => containers) : KINDS
+  const kinds = triesOthers ? OTHERS.filter(() => containers) : KINDS
   const isThere = needs === undefined || existsSync(needs)
   const define = isThere ? inWorld : skipUnless(false, `${needs} is not installed`)
   for (const kind of once ? kinds.slice(-1) : kinds)
@@ -94,7 +103,7 @@ export const forEachKind = (
         using project = world.project(kind)
         await body(world, project)
       },
-      timeout,
+      timeout * SLOWER,
     )
 }
 
@@ -154,7 +163,8 @@ export class World {
   #remember(kind: Kind): string {
     const seed = join(this.dir, `seed-${this.#seeds.size}`)
     using first = new Project(this, kind.user, kind.engine)
-    const { flags = [], env = {} } = kind.engine ?? {}
+    const { flags = [], env = {}, seed: prepared } = kind.engine ?? {}
+    if (prepared !== undefined) first.remember(prepared())
     first.command(['run', ...flags, '--offline', '--', 'true'], env)
     renameSync(join(first.home, '.pen/cache'), seed)
     this.#seeds.set(kind.name, seed)
