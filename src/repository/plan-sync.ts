@@ -163,6 +163,44 @@ export async function planSync(
   }
 }
 
+export interface SyncedStates {
+  /** The sandbox's repository when the sync began, and when it ended. It may have moved meanwhile, and back. */
+  readonly own: RepositoryState
+  readonly now: RepositoryState
+  /** The host's, when the sync ended. */
+  readonly theirs: RepositoryState
+  readonly records: readonly string[]
+}
+
+/**
+ * Values that both had: at the end of the sync, or when the host had taken over what it began with. Where they never agreed,
+ * the old agreement stays, so that the difference is seen again.
+ */
+export function agreed({ own, now, theirs, records }: SyncedStates, synced: Synced): Synced {
+  const refs = new Map<string, string>()
+  for (const name of new Set([...own.refs.keys(), ...now.refs.keys(), ...theirs.refs.keys()])) {
+    const b = theirs.refs.get(name)
+    const id = [now, own].some(state => state.refs.get(name) === b) ? b : synced.refs.get(name)
+    if (id !== undefined) refs.set(name, id)
+  }
+  const heads = new Map(
+    records.flatMap(record => {
+      const b = theirs.heads.get(record)
+      const same = [now, own]
+        .map(state => state.heads.get(record))
+        .find(a => a !== undefined && a.branch === b?.branch && a.commit === b?.commit)
+      const head = same ?? synced.heads.get(record)
+      return head === undefined ? [] : [[record, head] as const]
+    }),
+  )
+  const stashes = new Set(
+    [...now.stashes, ...theirs.stashes].filter(
+      id => synced.stashes.has(id) || (now.stashes.includes(id) && theirs.stashes.includes(id)),
+    ),
+  )
+  return { refs, heads, stashes }
+}
+
 /** What the host, or the sandbox, has checked out. */
 export const currentCommit = ({ heads }: RepositoryState, records: readonly string[]): string | undefined =>
   records.map(record => heads.get(record)?.commit).find(commit => commit !== undefined)

@@ -9,6 +9,7 @@ import { importLargeFiles } from './import-large-files.ts'
 import { type ImportOptions, importObjects, spend } from './import-objects.ts'
 import {
   type Aside,
+  agreed,
   currentCommit,
   HELD_HEAD,
   type IndexMove,
@@ -118,7 +119,7 @@ export class RepositorySync {
     await this.#apply(box.run, back, TO_SANDBOX)
     await this.#setRefs(box.run, 'host', back.aside)
     const now = await readState(box.run, gitDir)
-    this.#synced = this.#agreed(now, after)
+    this.#synced = agreed({ own, now, theirs: after, records }, this.#synced)
     const isOpen = records.some(record => now.heads.get(record)?.isOpen === true)
     const isStaged = !isOpen && (await hasStaged(box.run, host.run, this.#at))
     const worktrees = [...now.heads.keys()].filter(record => !after.heads.has(record))
@@ -309,30 +310,6 @@ export class RepositorySync {
       consentToNew: () => Promise.resolve([]),
       consentToStep: () => Promise.resolve([]),
     }
-  }
-
-  /** Refs on which both agree now. Where they differ, the old agreement stays, so that the difference is seen again. */
-  #agreed(own: RepositoryState, theirs: RepositoryState): Synced {
-    const refs = new Map<string, string>()
-    for (const name of new Set([...own.refs.keys(), ...theirs.refs.keys()])) {
-      const [a, b, was] = [own.refs.get(name), theirs.refs.get(name), this.#synced.refs.get(name)]
-      const id = a === b ? a : was
-      if (id !== undefined) refs.set(name, id)
-    }
-    const heads = new Map(
-      this.#options.records.flatMap(record => {
-        const [a, b, was] = [own.heads.get(record), theirs.heads.get(record), this.#synced.heads.get(record)]
-        const isSame = a !== undefined && a.branch === b?.branch && a.commit === b?.commit
-        const head = isSame ? a : was
-        return head === undefined ? [] : [[record, head] as const]
-      }),
-    )
-    const stashes = new Set(
-      [...own.stashes, ...theirs.stashes].filter(
-        id => this.#synced.stashes.has(id) || (own.stashes.includes(id) && theirs.stashes.includes(id)),
-      ),
-    )
-    return { refs, heads, stashes }
   }
 }
 
