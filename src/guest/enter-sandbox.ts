@@ -5,12 +5,13 @@
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { cString, tryCall } from '../base/kernel/system-call.ts'
 import { type GuestLine, TAG } from '../protocol/guest-line.ts'
+import { MACHINE_FILES } from '../protocol/guest-paths.ts'
 import { required } from './become.ts'
 
 const CLOCK_REALTIME = 0
 const RNDRESEEDCRNG = 0x5207
 const RLIMIT = { nproc: 6, nofile: 7 } as const
-const MS = { nosuid: 2, nodev: 4, noexec: 8, move: 8192 } as const
+const MS = { readonly: 1, nosuid: 2, nodev: 4, noexec: 8, move: 8192 } as const
 /** The tree is mounted here, and becomes the root. */
 const TREE = '/root'
 /** Files are plugged in while the guest waits. The kernel finds them within a moment. */
@@ -26,6 +27,8 @@ export function enterSandbox({ project, processes, files, shared, time, seed }: 
   mount('devtmpfs', `${TREE}/dev`, MS.nosuid | MS.noexec)
   mount('devpts', `${TREE}/dev/pts`, MS.nosuid | MS.noexec, 'gid=5,mode=620,ptmxmode=666')
   mount('tmpfs', `${TREE}/dev/shm`, MS.nosuid | MS.nodev, `mode=1777,size=${shared}`)
+  // Hundreds of megabytes that only virtiofsd needs: a search of `/` would read them.
+  mount('tmpfs', `${TREE}${MACHINE_FILES}`, MS.readonly | MS.nosuid | MS.nodev | MS.noexec)
   rmSync('/bin', { recursive: true, force: true })
   // With a chroot alone no command could make a user namespace.
   process.chdir(TREE)

@@ -15,6 +15,8 @@ export const PROXY_PORT = 1023
 export const BROKER_SOCKET = `${INSIDE}/broker`
 /** In a virtual machine, `BROKER_SOCKET` is a link to this socket of the exec daemon. */
 export const BROKER_IN_GUEST = '/dev/pen-broker'
+/** Where the sandboxes of QEMU and virtiofsd have a kernel and what belongs to it. A guest sees an empty directory. */
+export const MACHINE_FILES = '/run/pen.vm'
 
 /** An empty file without permissions, in every process sandbox. Live mounts cover denied files with it. */
 export const EMPTY_FILE = '/etc/.pen-nothing'

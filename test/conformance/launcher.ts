@@ -116,6 +116,8 @@ const QEMU_MISSING =
 /** Commands of pen that start no sandbox are the same on every backend, and run with the first. */
 export const triesContainers = process.env['PEN_CONFORMANCE'] === 'containers'
 export const triesMachines = process.env['PEN_CONFORMANCE'] === 'vm'
+/** The process backend is not tested. */
+export const triesOthers = triesContainers || triesMachines
 /** Without KVM a guest takes several times as long, and its start takes seconds. */
 export const SLOWER = triesMachines ? 5 : 1
 

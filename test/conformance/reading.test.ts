@@ -34,6 +34,8 @@ function plant(box: Box): string[] {
 const SEARCH = `
   for top in /* /.[!.]* /dev/shm; do case $top in /usr|/opt|/proc|/nix|/gnu|/dev) ;; *) find "$top" -type f -exec grep -sl '${PATTERN}' {} + ;; esac; done
   for p in /proc/[0-9]* /proc/self /proc/thread-self /proc/[0-9]*/task/[0-9]*; do
+    # Threads of a guest's own kernel have no command line. They are many.
+    words=; read -r words <$p/cmdline; [ -n "$words" ] || continue
     for f in environ cmdline status maps mountinfo comm stack; do grep -sl '${PATTERN}' $p/$f; done
     ls -l $p/fd $p/cwd $p/root $p/exe $p/map_files 2>/dev/null | grep '${PATTERN}'
     for f in $p/fd/*; do [ "$f" = "$p/fd/1" ] || timeout 0.2 head -c 100000 "$f" 2>/dev/null </dev/null | grep -sl '${PATTERN}'; done

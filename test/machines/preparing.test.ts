@@ -1,7 +1,7 @@
 /** The first start takes a kernel from packages. Without a network it says what to do, and starts nothing. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
-import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { Box } from '../conformance/box.ts'
 import { EVERYBODY, launcherOf, onMachines, PEN } from '../conformance/launcher.ts'
@@ -117,4 +117,29 @@ onMachine(
       expect(readFileSync(join(cache, 'vmlinuz')).equals(before)).toBe(true)
     }),
   120_000,
+)
+
+onMachine(
+  'P20 starts that find no usable kernel at the same time all work, and none removes another’s files',
+  () =>
+    inBox(async box => {
+      const cache = join(box.home, '.pen/cache/vm')
+      // The seed has hard links to the same file.
+      box.host(`cp ${cache}/vmlinuz ${cache}/copy && mv ${cache}/copy ${cache}/vmlinuz`)
+      appendFileSync(join(cache, 'vmlinuz'), 'changed')
+      const starts = [1, 2, 3].map(async i => {
+        await Bun.sleep(i * 300)
+        const cwd = box.directory(join(box.home, `project-${i}`))
+        return await box.sh('echo works', { cwd, timeoutMs: 100_000 })
+      })
+      const seen = new Set<number>()
+      const timer = setInterval(() => seen.add(statSync(cache, { throwIfNoEntry: false })?.ino ?? 0), 2)
+      const ran = await Promise.all(starts).finally(() => clearInterval(timer))
+      expect(ran.map(({ code, stdout }) => [code, stdout])).toEqual(starts.map(() => [0, 'works\n']))
+      seen.delete(0)
+      // The changed one, and one that stays.
+      expect(seen.size).toBe(2)
+      expect(readdirSync(join(cache, '..')).filter(name => name.startsWith('.vm-'))).toEqual([])
+    }),
+  240_000,
 )

@@ -51,6 +51,8 @@ inMachine(
       )
       expect(read.stdout).toBe('inside\n')
       expect(read.code).not.toBe(0)
+      expect((await here().sh('ls -A /run/pen.vm; touch /run/pen.vm/x')).stdout).toBe('')
+      expect((await here().sh('ls /run')).stdout).toContain('pen.vm')
     })
 
     onMachine('P2 what the guest writes belongs to the user, and no file is setuid or a device', async () => {

@@ -1,6 +1,6 @@
 /** What is left when a part of a virtual machine is killed: nothing, and the next start works. */
 import { expect } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
 import { EVERYBODY } from '../conformance/launcher.ts'
@@ -100,6 +100,37 @@ for (const [name, pidOf] of PARTS)
       }),
     240_000,
   )
+
+for (const [name, pidOf] of PARTS.slice(0, 3))
+  onMachine(
+    `P20 when ${name} ends before the guest is ready, the error says which part ended, and how`,
+    () =>
+      inProject(async here => {
+        rmSync(join(here.box.home, '.pen/cache/vm-snapshots'), { recursive: true, force: true })
+        const starting = here.box.start(['true'])
+        await until(() => pidOf(here) !== undefined, 20_000)
+        process.kill(pidOf(here) ?? 0, 'SIGKILL')
+        const { code, stderr } = await starting.ended
+        expect(code).toBe(125)
+        expect(stderr).toContain('the virtual machine did not start (')
+        expect(stderr).toContain(name === 'QEMU' ? 'QEMU ended with signal 9' : 'ended with exit code 137')
+      }),
+    120_000,
+  )
+
+onMachine(
+  'P20 when QEMU ends while it restores a snapshot, the same start boots cold',
+  () =>
+    inProject(async here => {
+      expect((await here.box.run(['true'], { timeoutMs: 100_000 })).code).toBe(0)
+      const starting = here.box.start(['echo', 'works'])
+      await until(() => find(/^\S*qemu-system.* -incoming /) !== undefined, 20_000)
+      process.kill(find(/^\S*qemu-system.* -incoming /) ?? 0, 'SIGKILL')
+      const { code, stdout, stderr } = await starting.ended
+      expect([code, stdout, stderr]).toEqual([0, 'works\n', expect.not.stringContaining('INTERNAL')])
+    }),
+  120_000,
+)
 
 onMachine(
   'P17 a start that is killed while the guest boots leaves nothing, and the next one works',

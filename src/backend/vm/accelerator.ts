@@ -37,7 +37,7 @@ async function boots(
     hasDoor: false,
   }
   try {
-    const { running, console } = await startMachine({
+    const { running, console, errors } = await startMachine({
       ...machine,
       options: { ...options, placement },
       plan: { ...machine.plan, network: { kind: 'none', why: 'a trial' } },
@@ -49,7 +49,7 @@ async function boots(
     running.begin({ record: () => undefined })
     await running.ended.finally(() => clearTimeout(timer))
     if (await console.said(ALIVE)) return true
-    phase(`no KVM: ${await console.lastLine()}`)
+    phase(`no KVM: ${await errors.lastLines(1)} ${await console.lastLines(1)}`)
     return false
   } catch {
     return false

@@ -9,8 +9,8 @@ import { socketPair } from '../../base/kernel/socket.ts'
 import { phase } from '../../base/phases.ts'
 import { WAITING } from '../../protocol/guest-line.ts'
 import type { Running } from '../backend.ts'
-import type { GuestConsole } from './guest-console.ts'
 import { forgetMade } from './guest-files.ts'
+import type { LastOutput } from './last-output.ts'
 import {
   commandLine,
   guestMemory,
@@ -31,7 +31,8 @@ export interface MachineSockets {
 
 export interface BootedMachine {
   readonly running: Running
-  readonly console: GuestConsole
+  readonly console: LastOutput
+  readonly errors: LastOutput
   /** Starts QEMU, unless it runs already, and resolves when the guest waits. */
   boot(): Promise<void>
   /** Plugs in the files that the servers serve. */
@@ -132,6 +133,8 @@ async function restore(
     if (!snapshot.load(memory)) throw new Error('the snapshot is damaged')
     phase('memory loaded')
     const resumed = monitor.event('RESUME')
+    // QEMU may end before anything waits for it.
+    resumed.catch(() => undefined)
     await openMonitor(monitor)
     await monitor.command('migrate-incoming', { uri: `fd:${begun.stateFd}` })
     await resumed

@@ -8,21 +8,21 @@ import { AF, listenAtPath, SOCK, unixName } from '../../base/kernel/socket.ts'
 import { systemCall } from '../../base/kernel/system-call.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
-import { PEN_INSIDE } from '../../protocol/guest-paths.ts'
+import { MACHINE_FILES, PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { Running, StartOptions } from '../backend.ts'
 import { start } from '../process/process.ts'
 import type { GuestFiles } from './guest-files.ts'
 import { GUEST_NETWORK } from './initramfs.ts'
+import { LastOutput } from './last-output.ts'
 import { BUSYBOX } from './package-tree.ts'
-
-/** Where a box shows the files of the virtual machine. */
-export const FILES_AT = '/run/pen.vm'
 
 /** virtiofsd holds a descriptor for every file that the guest has cached. */
 const MOST_FILES = 1_048_576
 
 export interface FileServer {
   readonly running: Running
+  /** What the servers print. It is not for the user's terminal: a guest may make virtiofsd print. */
+  readonly errors: LastOutput
   /** The host's directory that the guest sees at `/run/pen`. */
   readonly inside: string
   /** QEMU's ends of the connections, for the tree and for the project. The caller closes them. */
@@ -37,21 +37,22 @@ export async function startFileServer(
   const tree = connectedPair(options.sandbox.stateDir)
   const project = connectedPair(options.sandbox.stateDir)
   const nothing = openSync('/dev/null', 'r+')
+  const errors = new LastOutput()
   try {
     const running = await start(servedPlan(files, plan), {
       ...options,
       execDaemon: false,
-      // Not the user's: a guest may make virtiofsd print.
-      stdio: [nothing, nothing, nothing],
+      stdio: [nothing, nothing, errors.writer],
       placement: { ...placement, wrap: [], env: {}, within: spawn => spawn(), hasDoor: false },
       program: { fds: [tree.listener, project.listener], argv: first => bothServers(files, plan, first) },
     })
-    return { running, inside: running.inside, sockets: [tree.connection, project.connection] }
+    return { running, errors, inside: running.inside, sockets: [tree.connection, project.connection] }
   } catch (error) {
     for (const { connection } of [tree, project]) closeSync(connection)
     throw error
   } finally {
     for (const fd of [tree.listener, project.listener, nothing]) closeSync(fd)
+    errors.closeWriter()
   }
 }
 
@@ -67,7 +68,7 @@ function servedPlan(files: GuestFiles, plan: Plan): Plan {
     ...plan,
     steps: [
       ...steps.slice(0, -1),
-      shown(files.dir, FILES_AT),
+      shown(files.dir, MACHINE_FILES),
       shown(process.execPath, PEN_INSIDE),
       ...steps.slice(-1),
     ],
@@ -95,8 +96,10 @@ export const shown = (from: string, at: string): Step => ({
 function bothServers(files: GuestFiles, { user, workspace }: Plan, firstFd: number): string[] {
   const tree = serverWords(files, user, firstFd, 'always')
   const project = serverWords(files, user, firstFd + 1, 'auto')
-  const script = `(${tree} --shared-dir /; kill -9 -1) & ${project} --shared-dir "$1"; kill -9 -1`
-  return [`${FILES_AT}/${BUSYBOX}`, 'sh', '-c', script, 'sh', workspace]
+  const end = (name: string): string =>
+    `echo "the server of the ${name} ended with exit code $?" >&2; kill -9 -1`
+  const script = `(${tree} --shared-dir /; ${end('tree')}) & ${project} --shared-dir "$1"; ${end('project')}`
+  return [`${MACHINE_FILES}/${BUSYBOX}`, 'sh', '-c', script, 'sh', workspace]
 }
 
 /**
@@ -109,7 +112,7 @@ function serverWords(
   fd: number,
   cache: 'always' | 'auto',
 ): string {
-  const program = server.map(word => (/^[-/]/.test(word) ? word : `${FILES_AT}/${word}`))
+  const program = server.map(word => (/^[-/]/.test(word) ? word : `${MACHINE_FILES}/${word}`))
   const owner = (id: number): string[] => [`squash-guest:0:${id}:4294967295`, 'host:65534:0:1']
   return [
     ...program,

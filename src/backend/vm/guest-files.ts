@@ -133,12 +133,18 @@ async function prepare(
     )
     const manifest: Manifest = { modules: MODULES, digests, server }
     writeFileSync(`${made}/${MANIFEST}`, JSON.stringify(manifest))
-    rmSync(dir, { recursive: true, force: true })
-    renameSync(made, dir)
-    return manifest
+    // Another pen may have prepared the same meanwhile, and its machine may be starting with it.
+    const theirs = from === undefined ? readManifest(dir) : undefined
+    return theirs ?? putInPlace(made, dir, `${work}/old`, manifest)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
+}
+
+function putInPlace(made: string, dir: string, old: string, manifest: Manifest): Manifest {
+  if (existsSync(dir)) renameSync(dir, old)
+  renameSync(made, dir)
+  return manifest
 }
 
 /** What pen has prepared elsewhere. Undefined when the directory is something else. */

@@ -53,10 +53,12 @@ if [ "$PEN_NETWORK" = 1 ]; then
   # A forwarded port is one of the guest's loopback.
   echo 1 >/proc/sys/net/ipv4/conf/eth0/route_localnet
 fi
-for port in /sys/class/virtio-ports/*; do
-  [ "$(busybox cat $port/name)" = ${PORT_NAME} ] && device=/dev/\${port##*/}
+# QEMU names its ports in messages, which may come late.
+tries=0
+until device=$(busybox grep -lx ${PORT_NAME} /sys/class/virtio-ports/*/name 2>/dev/null); do
+  [ $((tries += 1)) -le 60 ] && busybox sleep 1 || end 'find its port'
 done
-[ -n "$device" ] || end 'find its port'
+device=/dev/$(busybox basename \${device%/name})
 busybox rm -r /modules /init
 exec busybox env -i AGENT_IN_SANDBOX=1 /pen/${DAEMON_LOADER} --library-path /pen /pen/${DAEMON} ${DAEMON_MODE} port:$device
 `

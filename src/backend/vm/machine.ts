@@ -11,12 +11,13 @@ import { CORES } from '../../limits/bounds.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { SYSTEM_ROOTS } from '../../plan/system-view.ts'
 import type { GuestPath } from '../../policy/files/path.ts'
+import { MACHINE_FILES } from '../../protocol/guest-paths.ts'
 import type { Running, StartOptions } from '../backend.ts'
 import { bwrapFds } from '../process/guard.ts'
 import { start } from '../process/process.ts'
-import { FILES_AT, shown } from './file-server.ts'
-import { GuestConsole } from './guest-console.ts'
+import { shown } from './file-server.ts'
 import type { GuestFiles } from './guest-files.ts'
+import { LastOutput } from './last-output.ts'
 import { type Accelerator, type MachineDescriptors, MIN_MEMORY, qemuArguments } from './qemu-arguments.ts'
 
 export const KVM = '/dev/kvm'
@@ -39,7 +40,10 @@ export interface MachineOptions {
 
 export interface StartedMachine {
   readonly running: Running
-  readonly console: GuestConsole
+  /** What the guest prints. */
+  readonly console: LastOutput
+  /** What QEMU prints. */
+  readonly errors: LastOutput
   /** The number of `state` in QEMU. */
   readonly stateFd: number
 }
@@ -47,8 +51,10 @@ export interface StartedMachine {
 export async function startMachine(machine: MachineOptions): Promise<StartedMachine> {
   const { files, plan, options, accelerator, descriptors, state } = machine
   const undo = new UndoStack()
-  const console = new GuestConsole()
+  const console = new LastOutput()
   undo.push('the console', () => console.closeWriter())
+  const errors = new LastOutput()
+  undo.push('the errors', () => errors.closeWriter())
   const input = openSync('/dev/null', 'r')
   undo.push('an input', () => closeSync(input))
   const kvm = accelerator === 'kvm' ? openSync(KVM, 'r+') : undefined
@@ -62,7 +68,7 @@ export async function startMachine(machine: MachineOptions): Promise<StartedMach
     const running = await start(boxPlan(plan, files, kvm === undefined ? undefined : firstFd), {
       sandbox: { ...options.sandbox, run: `${options.sandbox.run}-vm` },
       cacheDir: options.cacheDir,
-      stdio: [input, console.writer, console.writer],
+      stdio: [input, console.writer, errors.writer],
       execDaemon: false,
       placement: options.placement,
       program: {
@@ -70,7 +76,7 @@ export async function startMachine(machine: MachineOptions): Promise<StartedMach
         argv: () => commandLine(machine, descriptors && (Object.fromEntries(numbers) as MachineDescriptors)),
       },
     })
-    return { running, console, stateFd: firstFd + own.length + named.length }
+    return { running, console, errors, stateFd: firstFd + own.length + named.length }
   } finally {
     await undo.unwind()
   }
@@ -85,9 +91,9 @@ export const commandLine = (
     {
       qemu,
       accelerator,
-      kernel: `${FILES_AT}/${files.kernel}`,
-      initramfs: `${FILES_AT}/${files.initramfs}`,
-      daemon: `${FILES_AT}/${files.daemon}`,
+      kernel: `${MACHINE_FILES}/${files.kernel}`,
+      initramfs: `${MACHINE_FILES}/${files.initramfs}`,
+      daemon: `${MACHINE_FILES}/${files.daemon}`,
       descriptors,
       boot: state === undefined ? 'cold' : 'restored',
       cpus: Math.min(CORES, Math.max(1, Math.ceil(plan.limits.cpus))),
@@ -127,7 +133,7 @@ function boxPlan(plan: Plan, files: GuestFiles, kvmFd: number | undefined): Plan
       ...hostSystem(),
       ...link,
       scratch('/tmp'),
-      shown(files.dir, FILES_AT),
+      shown(files.dir, MACHINE_FILES),
       { op: 'seal', at: '/' as GuestPath },
     ],
     argv: [],

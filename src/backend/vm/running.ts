@@ -1,15 +1,15 @@
 /** A virtual machine that waits to begin, as the supervisor sees it. Its parts end together. */
-import { PenError } from '../../base/error.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Ending, Running } from '../backend.ts'
 import type { DaemonLink } from '../daemon-link.ts'
 import type { BootedMachine } from './boot.ts'
 import { passBrokerClients } from './broker-clients.ts'
+import { FailedStart } from './failed-start.ts'
+import type { FileServer } from './file-server.ts'
 
 interface Parts {
   readonly machine: BootedMachine
-  /** virtiofsd's sandbox. */
-  readonly server: Running
+  readonly server: FileServer
   readonly link: DaemonLink
   /** Sends the guest what it waits for. */
   readonly wake: () => void
@@ -20,9 +20,21 @@ interface Parts {
 
 /** A guest under load, without KVM, may take this long to boot. */
 const BOOT_MS = 120_000
+/** The part that failed first may end, and say why, before the others are killed. */
+const LAST_WORDS_MS = 500
 
-export function runningMachine({ machine: booted, server, link, wake, undo, brokerDir }: Parts): Running {
-  const { running: machine, console } = booted
+export function runningMachine({
+  machine: booted,
+  server: files,
+  link,
+  wake,
+  undo,
+  brokerDir,
+}: Parts): Running {
+  const { running: machine } = booted
+  const { running: server } = files
+  const failure = new FailedStart(booted, files)
+  const failed = Promise.withResolvers<void>()
   let killed = false
   let isReady: boolean = false
   const end = (): void => {
@@ -33,17 +45,23 @@ export function runningMachine({ machine: booted, server, link, wake, undo, brok
     killed = true
     end()
   }
+  const fail = (why: string): void => {
+    failure.because(why)
+    failed.resolve()
+  }
   let timer: NodeJS.Timeout | undefined
-  const over = Promise.race(
-    [link.closed, machine.ended, server.ended].map(part => Promise.allSettled([part])),
-  )
-  const ended = over.then(async (): Promise<Ending> => {
-    end()
-    await Promise.allSettled([machine.ended, server.ended])
+  const parts = [machine.ended, server.ended].map(async part => await Promise.allSettled([part]))
+  const ended = Promise.race([link.closed, failed.promise, ...parts]).then(async (): Promise<Ending> => {
     clearTimeout(timer)
+    const hasFailed = !isReady && !killed
+    if (hasFailed) await Promise.race([...parts, Bun.sleep(LAST_WORDS_MS)])
+    failure.complete()
+    end()
+    await Promise.all(parts)
+    if (hasFailed) booted.distrust()
     link.close()
     await undo.unwind()
-    if (!isReady && !killed) throw notStarted(await console.lastLine())
+    if (hasFailed) throw await failure.error()
     return killed ? { kind: 'killed' } : { kind: 'exit', code: 0 }
   })
   ended.catch(() => undefined)
@@ -54,9 +72,8 @@ export function runningMachine({ machine: booted, server, link, wake, undo, brok
       passBrokerClients(link, brokerDir)
     },
     async () => {
-      if (!killed) booted.distrust()
-      await Promise.allSettled([machine.ended])
-      throw notStarted(killed ? 'it was stopped' : await console.lastLine())
+      await ended
+      throw FailedStart.stopped()
     },
   )
   ready.catch(() => undefined)
@@ -66,8 +83,9 @@ export function runningMachine({ machine: booted, server, link, wake, undo, brok
       booted
         .boot()
         .then(() => booted.attachFiles())
-        .then(wake, end)
-      timer = setTimeout(() => link.close(), BOOT_MS)
+        .then(wake)
+        .catch((error: unknown) => fail(error instanceof Error ? error.message : 'its boot failed'))
+      timer = setTimeout(() => fail(`the guest was not ready after ${BOOT_MS / 1000} s`), BOOT_MS)
     },
     ready,
     exec: (order, output) => link.exec(order, output),
@@ -86,9 +104,3 @@ export function runningMachine({ machine: booted, server, link, wake, undo, brok
     ...(server.mounts !== undefined && { mounts: server.mounts }),
   }
 }
-
-const notStarted = (why: string): PenError =>
-  new PenError('BACKEND', {
-    what: `the virtual machine did not start (${why})`,
-    hint: 'run `pen doctor` to test it; isolations "process" and "container" need no virtual machine',
-  })

@@ -120,7 +120,7 @@ async function start(planned: Plan, options: StartOptions): Promise<Running> {
     }
     const brokerDir = makeBrokerDir(server.inside, options.sandbox.run, undo)
     return {
-      ...runningMachine({ machine, server: server.running, link, wake, undo, brokerDir }),
+      ...runningMachine({ machine, server, link, wake, undo, brokerDir }),
       notes: accelerator === 'kvm' ? [] : [SLOW],
     }
   } catch (error) {

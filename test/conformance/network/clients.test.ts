@@ -2,7 +2,7 @@
 import { beforeAll, expect } from 'bun:test'
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { triesContainers } from '../launcher.ts'
+import { triesOthers } from '../launcher.ts'
 import type { AuditLine } from './project.ts'
 import { makeRegistry, makeRepository, startPostgres, startSshd } from './services.ts'
 import { runSteps } from './steps.ts'
@@ -20,7 +20,7 @@ const JAVA = ['/usr/bin/javac', '/usr/bin/java']
 let bare = ''
 
 beforeAll(async () => {
-  if (!isReady || triesContainers) return
+  if (!isReady || triesOthers) return
   const world = await World.get()
   bare = makeRepository(world.dir)
   makeRegistry(world.dir, 'http://allowed.test')

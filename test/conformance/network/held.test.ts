@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, parse } from 'node:path'
 import { until } from '../../until.ts'
-import { PEN, triesContainers } from '../launcher.ts'
+import { PEN, triesOthers } from '../launcher.ts'
 import type { Project, Started } from './project.ts'
 import { makeRepository, startSshd } from './services.ts'
 import { forEachKind, isReady, World } from './world.ts'
@@ -30,7 +30,7 @@ const SSH = 'ssh -i ./user-key -o StrictHostKeyChecking=no -o UserKnownHostsFile
 let bare = ''
 
 beforeAll(async () => {
-  if (!isReady || triesContainers) return
+  if (!isReady || triesOthers) return
   const world = await World.get()
   bare = makeRepository(world.dir)
   await startSshd(world)

@@ -1,12 +1,12 @@
 /** Package managers report a refusal in words of their own, such as "no version found": pen says which host it was. */
 import { beforeAll, expect } from 'bun:test'
 import { BACKGROUND_HOSTS } from '../../../src/policy/network/background-hosts.ts'
-import { triesContainers } from '../launcher.ts'
+import { triesOthers } from '../launcher.ts'
 import { makeCrates, makeRegistry } from './services.ts'
 import { forEachKind, isReady, World } from './world.ts'
 
 beforeAll(async () => {
-  if (!isReady || triesContainers) return
+  if (!isReady || triesOthers) return
   const { dir } = await World.get()
   makeRegistry(dir, 'http://allowed.test')
   makeCrates(dir, 'https://allowed.test')

@@ -19,6 +19,7 @@ import { dirname, join } from 'node:path'
 import { sandboxId } from '../../../src/config/project.ts'
 import { auditRecords } from '../../audit-records.ts'
 import { Stopwatch } from '../../stopwatch.ts'
+import { SLOWER } from '../launcher.ts'
 import { copyTree } from '../seed.ts'
 import type { Engine, World } from './world.ts'
 
@@ -77,11 +78,11 @@ export class Project {
   }
 
   get isContainer(): boolean {
-    return this.#engine !== undefined && !this.isMachine
+    return this.#engine?.isContainer === true
   }
 
   get isMachine(): boolean {
-    return this.#engine?.machine !== undefined
+    return this.#engine?.isContainer === false
   }
 
   get uid(): number {
@@ -135,7 +136,7 @@ export class Project {
   async run(script: string, options: RunOptions = {}): Promise<Ran> {
     const stopwatch = new Stopwatch()
     const { child, ended } = this.start(script, options)
-    const timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 50_000)
+    const timer = setTimeout(() => child.kill('SIGKILL'), (options.timeoutMs ?? 50_000) * SLOWER)
     const { code, out, err } = await ended
     clearTimeout(timer)
     return { code, out, err, ms: stopwatch.ms, audit: this.audit() }

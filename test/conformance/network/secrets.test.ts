@@ -3,7 +3,7 @@ import { beforeAll, expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { triesContainers } from '../launcher.ts'
+import { triesOthers } from '../launcher.ts'
 import { watchCoreLimit } from './core-limit.ts'
 import type { Project } from './project.ts'
 import { makeRegistry, makeRepository, makeWheel } from './services.ts'
@@ -14,7 +14,7 @@ const KEY = 'sk-ant-api03-ZQXJKWzqxjkw0123456789ZQXJKWzqxjkw'
 const SHAPE = /sk-ant-api03-[A-Z]{6}[a-z]{6}[0-9]{10}[A-Z]{6}[a-z]{6}/
 
 beforeAll(async () => {
-  if (!isReady || triesContainers) return
+  if (!isReady || triesOthers) return
   const { dir } = await World.get()
   makeRegistry(dir, 'http://allowed.test')
   makeWheel(dir)

@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DefineTest, skipUnless } from '../../skip.ts'
-import { EVERYBODY, LAUNCHERS, onMachines, PEN, triesContainers } from '../launcher.ts'
+import { EVERYBODY, LAUNCHERS, onMachines, PEN, SLOWER, triesContainers, triesOthers } from '../launcher.ts'
 import { seedOf } from '../seed.ts'
 import type { TestBackend } from '../test-backend.ts'
 import { makeCertificates } from './certificates.ts'
@@ -41,16 +41,19 @@ export const inWorld: DefineTest = skipUnless(
 export interface Kind {
   readonly name: string
   readonly user: string
-  /** The engine of a container. Without it the process backend runs. */
+  /** For containers and virtual machines. Without it the process backend runs. */
   readonly engine?: Engine
+  /** Why it cannot be tried here. */
+  readonly missing?: string | undefined
 }
 
 /** pen's flags and environment, so that it finds the test's own engine. */
 export interface Engine {
+  readonly isContainer: boolean
+  /** What pen cannot fetch in this world. */
+  readonly seed?: () => string
   readonly flags: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** The machine of a virtual machine, which has the host's programs. */
-  readonly machine?: TestBackend
 }
 
 /** Every promise holds for root and for every other user. */
@@ -59,31 +62,30 @@ export const KINDS: readonly Kind[] = [
   { name: 'an ordinary user', user: TEST_USER },
 ]
 
-/** The same for containers, for every engine on this machine. */
-const CONTAINERS: readonly Kind[] = triesContainers
-  ? LAUNCHERS.filter(({ missing }) => missing === undefined).map(({ name, who, backend, env }) => ({
-      name,
-      user: who.uid === 0 ? 'root' : TEST_USER,
-      engine: { flags: ['--backend', backend], env },
-    }))
+const kindOf = (backend: TestBackend): Kind => ({
+  name: backend.name,
+  user: backend.who.uid === 0 ? 'root' : TEST_USER,
+  missing: backend.missing,
+  engine: {
+    isContainer: triesContainers,
+    flags: ['--backend', backend.backend],
+    env: backend.env,
+    ...(backend.backend === 'vm' && { seed: () => seedOf(backend) }),
+  },
+})
+
+/** The same for virtual machines, or for containers of every engine on this machine. */
+const OTHERS: readonly Kind[] = triesOthers
+  ? LAUNCHERS.map(kindOf).filter(({ missing }) => missing === undefined)
   : []
 
-/** A virtual machine. One kind of user is enough: the guest is the same. */
-const MACHINES: readonly Kind[] = EVERYBODY.slice(-1)
-  .map(onMachines)
-  .map(machine => {
-    const { name, who, flags, env } = machine
-    return {
-      name,
-      user: who.uid === 0 ? 'root' : TEST_USER,
-      engine: { flags: flags.slice(0, 2), env, machine },
-    }
-  })
+/** One kind of user is enough: the guest is the same. */
+const MACHINES: readonly Kind[] = EVERYBODY.slice(-1).map(onMachines).map(kindOf)
 
 interface Options {
   readonly timeout?: number
   /**
-   * Whether containers are tested too. The gateway is the same host process with the same decisions. Only the
+   * Whether containers and virtual machines are tested too. The gateway is the same host process with the same decisions. Only the
    * door's namespace, its members, and what ends it differ. One or two claims of each promise cover that; all
    * of them would take minutes and test the gateway again.
    */
@@ -101,11 +103,12 @@ export const forEachKind = (
   body: (world: World, project: Project) => Promise<void>,
   { timeout = 60_000, containers = false, machines = false, once = false, needs }: Options = {},
 ): void => {
-  const kinds = triesContainers ? CONTAINERS.filter(() => containers) : once ? KINDS.slice(-1) : KINDS
+  const kinds = triesOthers ? OTHERS.filter(() => containers) : KINDS
+  const others = machines && !triesOthers ? MACHINES : []
   const isThere = needs === undefined || existsSync(needs)
   const define = isThere ? inWorld : skipUnless(false, `${needs} is not installed`)
-  for (const kind of machines && !triesContainers ? [...kinds, ...MACHINES] : kinds) {
-    const missing = kind.engine?.machine?.missing
+  for (const kind of [...(once ? kinds.slice(-1) : kinds), ...others]) {
+    const { missing } = kind
     const defineKind = missing === undefined ? define : skipUnless(false, missing)
     defineKind(
       `${title} (${kind.name})`,
@@ -114,7 +117,7 @@ export const forEachKind = (
         using project = world.project(kind)
         await body(world, project)
       },
-      timeout,
+      timeout * SLOWER,
     )
   }
 }
@@ -173,16 +176,10 @@ export class World {
 
   /** What pen detects in its first run on this machine: once for each kind instead of once for each project. */
   #remember(kind: Kind): string {
-    const machine = kind.engine?.machine
-    // Its kernel comes from outside.
-    if (machine !== undefined) {
-      const seed = seedOf(machine)
-      this.#seeds.set(kind.name, seed)
-      return seed
-    }
     const seed = join(this.dir, `seed-${this.#seeds.size}`)
     using first = new Project(this, kind.user, kind.engine)
-    const { flags = [], env = {} } = kind.engine ?? {}
+    const { flags = [], env = {}, seed: prepared } = kind.engine ?? {}
+    if (prepared !== undefined) first.remember(prepared())
     first.command(['run', ...flags, '--offline', '--', 'true'], env)
     renameSync(join(first.home, '.pen/cache'), seed)
     this.#seeds.set(kind.name, seed)

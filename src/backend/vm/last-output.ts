@@ -1,6 +1,6 @@
 /**
- * What the guest's kernel and QEMU print. It is hostile, so only its end is held, to say why a guest did not start. It
- * is never shown as it is.
+ * The end of what a program prints: QEMU, virtiofsd, or the guest on its console. A guest may be behind all of it, so it
+ * is hostile. It only says why a machine did not start, and it is never shown as it is.
  */
 import { closeSync } from 'node:fs'
 import { pipe } from '../../base/kernel/descriptor.ts'
@@ -8,8 +8,8 @@ import { printable } from '../../base/printable.ts'
 
 const HELD = 2048
 
-export class GuestConsole {
-  /** QEMU's standard output. */
+export class LastOutput {
+  /** The program's output. */
   readonly writer: number
   readonly #read: Promise<void>
   #end = ''
@@ -22,7 +22,7 @@ export class GuestConsole {
     this.#read = this.#readAll(reader)
   }
 
-  /** Resolves when the guest has printed this line, or when QEMU has ended. */
+  /** Resolves when this line was printed, or when the program has ended. */
   async saw(line: string): Promise<void> {
     const seen = Promise.withResolvers<void>()
     this.#onData = () => (this.#lines().includes(line) ? seen.resolve() : undefined)
@@ -31,24 +31,25 @@ export class GuestConsole {
     this.#onData = () => undefined
   }
 
-  /** Closes pen's copy, after QEMU has its own. */
+  /** Closes pen's copy, after the program has its own. */
   closeWriter(): void {
     if (this.#writerOpen) closeSync(this.writer)
     this.#writerOpen = false
   }
 
-  /** Whether one of the last lines is this one. Call it when QEMU has ended. */
+  /** Whether one of the last lines is this one. Call it when the program has ended. */
   async said(line: string): Promise<boolean> {
     await this.#read
     return this.#lines().includes(line)
   }
 
-  /** The last line that says something. Call it when QEMU has ended. */
-  async lastLine(): Promise<string> {
+  /** The last lines that say something, as one. Call it when the program has ended. */
+  async lastLines(most: number): Promise<string> {
     await this.#read
-    const lines = this.#lines()
-    const own = lines.findLast(line => line.startsWith('pen: ') || line.includes('qemu-system'))
-    return printable(own ?? lines.at(-1) ?? 'its console is empty', 200)
+    return this.#lines()
+      .slice(-most)
+      .map(line => printable(line.trim(), 160))
+      .join(' / ')
   }
 
   #lines(): string[] {
@@ -63,7 +64,7 @@ export class GuestConsole {
         this.#onData()
       }
     } catch {
-      // QEMU has ended.
+      // The program has ended.
     } finally {
       closeSync(reader)
     }
