@@ -1,7 +1,7 @@
 /** Denied and protected places while a sandbox runs: absent at the start, then made or replaced on the host. */
 import { expect } from 'bun:test'
 import { lstatSync, readFileSync } from 'node:fs'
-import { isRefused, late } from './late-run.ts'
+import { isRefused, type LateRun, late } from './late-run.ts'
 
 late(
   'P3 a denied file that the host makes during a run cannot be read; an ordinary one can',
@@ -111,6 +111,30 @@ late(
     const sandbox = await start('--deny', `${project.workspace}/real/key`, '--deny', 'real/*/.env')
     for (const path of ['conf/key', 'real/key', 'conf/a/.env'])
       expect([path, isRefused(await sandbox.inside(`cat ${path}`))]).toEqual([path, true])
+  },
+)
+
+late(
+  'P3 a directory that is moved as soon as a denied file appears in it ends the run; later, the file stays covered',
+  async ({ project, start }) => {
+    const move = async (waitMs: number): Promise<LateRun> => {
+      project.host('rm -rf config old; mkdir config')
+      const sandbox = await start('--deny', 'config/prod/key')
+      await sandbox.inside('mkdir config/prod')
+      await Bun.sleep(400)
+      project.host('echo S > config/prod/key')
+      await Bun.sleep(waitMs)
+      sandbox.child.stdin?.write('mv config/prod config/old\n')
+      return sandbox
+    }
+    const ended = await (await move(0)).end()
+    expect([ended.code === 0, ended.printed]).toEqual([
+      false,
+      expect.stringMatching(/config\/prod\/key was moved/),
+    ])
+    const sandbox = await move(1500)
+    await sandbox.within1s('cat config/old/key', isRefused)
+    expect([(await sandbox.end()).code, project.host('cat config/old/key')]).toEqual([0, 'S\n'])
   },
 )
 
