@@ -54,7 +54,8 @@ export function fileDenial(text: string, { world }: PathContext): Parsed<FileDen
   const { real } = found.value
   if (isWithin(world.workspace, real))
     return refuse('this would deny the whole workspace', 'name a place inside it')
-  return { ok: true, value: { kind: 'path', path: real } }
+  const alias = path.value === real ? {} : { alias: path.value }
+  return { ok: true, value: { kind: 'path', path: real, ...alias } }
 }
 
 export function protectedPlace(text: string, { world }: PathContext): Parsed<ProtectRule> {

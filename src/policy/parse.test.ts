@@ -72,6 +72,7 @@ describe('a layer', () => {
     expect(parse('{"files":{"deny":["/alias/secret"]}}')['files.deny']?.items[0]?.rule).toEqual({
       kind: 'path',
       path: '/h/u/ws/secret',
+      alias: '/alias/secret',
     })
   })
 

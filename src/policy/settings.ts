@@ -30,10 +30,13 @@ export interface PathGrant {
   readonly rank: number
 }
 
-/** A denied place: a glob relative to the workspace, or one absolute path. */
+/**
+ * A denied place: a glob relative to the workspace, or one absolute path. `alias` is the path as it is written, where links lead
+ * from it to `path`.
+ */
 export type FileDenyRule =
   | { readonly kind: 'glob'; readonly glob: Glob }
-  | { readonly kind: 'path'; readonly path: string }
+  | { readonly kind: 'path'; readonly path: string; readonly alias?: string }
 
 /** A place that stays readable and is never writable. Its links are not resolved: the name is protected even when absent. */
 export interface ProtectRule {

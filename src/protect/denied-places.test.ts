@@ -36,6 +36,20 @@ function file(path: string): void {
 const short = (paths: Iterable<string>): string[] => [...paths].map(p => p.slice(ws.length + 1)).sort(byText)
 const byText = (a: string, b: string): number => (a < b ? -1 : 1)
 
+test('a denied name is in a named directory when no pattern and not the top leads to it', () => {
+  mkdirSync(`${ws}/a/b`, { recursive: true })
+  mkdirSync(`${ws}/p/q`, { recursive: true })
+  const denied = places(['a/b/*.key', 'p/*/key', '.env'])
+  denied.survey()
+  expect([denied.isInNamed(`${ws}/a/b`, 'x.key'), denied.isInNamed(`${ws}/a/b`, 'x')]).toEqual([true, false])
+  for (const [dir, name] of [
+    ['/a', 'b'],
+    ['/p/q', 'key'],
+    ['', '.env'],
+  ] as const)
+    expect([dir, name, denied.isInNamed(ws + dir, name)]).toEqual([dir, name, false])
+})
+
 describe('a survey', () => {
   test('finds what is denied and exists, and names the directories that decide', () => {
     for (const path of ['.env', '.env.local', 'env', 'secrets/key', 'a/b/key', 'a/b/other']) file(path)

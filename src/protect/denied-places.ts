@@ -159,6 +159,17 @@ export class DeniedPlaces {
     return plain && this.#look(path)?.isFile() ? { place: path } : 'survey'
   }
 
+  /** Whether a rule denies this name in a directory that it names without a pattern. The top of the workspace is not meant. */
+  isInNamed(dir: string, name: string): boolean {
+    return (this.#directories.get(dir) ?? []).some(
+      ({ trail: { names }, level }) =>
+        level > 0 &&
+        level === names.length - 1 &&
+        !names.slice(0, level).some(isPattern) &&
+        nameMatches(names[level] ?? '', name, true),
+    )
+  }
+
   #judgeFound(path: string): Judged {
     return this.#tree?.found.get(path) === false && this.#look(path)?.isFile() ? { place: path } : 'survey'
   }

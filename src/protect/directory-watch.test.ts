@@ -63,6 +63,15 @@ test('a replaced directory is watched again when it is set again, and its loss i
   expect(seen).toEqual(['a:new'])
 })
 
+test('what appeared in a directory before it was moved is reported, also when it is not watched any more', async () => {
+  watch.set([`${base}/a`])
+  writeFileSync(`${base}/a/new`, '')
+  renameSync(`${base}/a`, `${base}/old`)
+  watch.set([`${base}/a`])
+  await Bun.sleep(50)
+  expect([seen, doubts > 0]).toEqual([['a:new'], true])
+})
+
 test('an absent directory is skipped', async () => {
   watch.set([`${base}/none`, `${base}/a`])
   writeFileSync(`${base}/a/x`, '')

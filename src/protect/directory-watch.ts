@@ -64,10 +64,8 @@ export class DirectoryWatch {
       this.#dirs.set(id, dir)
       before.delete(id)
     }
-    for (const id of before) {
-      this.#dirs.delete(id)
-      tryCall('inotify_rm_watch', fd, id)
-    }
+    // Its last events still have a name. The kernel's own last one drops it.
+    for (const id of before) tryCall('inotify_rm_watch', fd, id)
   }
 
   /**

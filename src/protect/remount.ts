@@ -8,6 +8,7 @@ import { throughLocked } from '../base/beneath/beneath.ts'
 import { lookAt, lookOrUnseen, Unseen } from '../base/beneath/look-at.ts'
 import { dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
+import { isWithin } from '../policy/files/path.ts'
 import type { DeniedPlaces, Judged } from './denied-places.ts'
 import { TOO_MANY } from './tree-watch.ts'
 
@@ -53,6 +54,8 @@ const LAST_ANSWER_MS = 1000
 const SURVEY_SHARE = 20
 /** After this long the sandbox is paused until everything is held. */
 const BEHIND_MS = 600
+/** A denied name that appeared this long ago is covered, or the sandbox is paused. */
+const FRESH_MS = 1000
 
 export class Remount {
   readonly #options: RemountOptions
@@ -63,6 +66,8 @@ export class Remount {
   #places = new Set<string>()
   /** Directories that may have changed since the last look. */
   #doubtful = new Set<string>()
+  /** Directories, the last denied name that appeared in each, and when. */
+  readonly #fresh = new Map<string, { readonly path: string; readonly at: number }>()
   #services: readonly string[] = []
   #covers = 0
   #states = ''
@@ -140,9 +145,21 @@ export class Remount {
 
   /** The name is hostile: it is only compared. */
   appeared(dir: string, name: string): void {
-    const judged = this.#options.denied.judge(dir, name)
+    const { denied } = this.#options
+    const judged = denied.judge(dir, name)
     this.#take(judged)
+    if (denied.isInNamed(dir, name)) this.#fresh.set(dir, { path: `${dir}/${name}`, at: performance.now() })
     if (judged !== 'nothing' || this.#heldIn.get(dir)?.has(name)) this.#hold()
+  }
+
+  /** A directory was moved. What the host wrote to it a moment ago may be readable by its new name: nothing looks there. */
+  moved(dir: string): void {
+    for (const [at, fresh] of this.#fresh)
+      if (performance.now() - fresh.at > FRESH_MS) this.#fresh.delete(at)
+      else if (isWithin(at, dir))
+        this.#options.onFlood(
+          `${printable(fresh.path, 200)} was moved with its directory as soon as it appeared`,
+        )
   }
 
   #take(judged: Judged): void {

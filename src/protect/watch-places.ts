@@ -95,15 +95,20 @@ export class PlaceWatch {
         onDirectories: () => this.#setWatch(),
         onFlood: why => this.#end(`denied: ${why}; the sandbox was ended`),
       })
+    const doubt = (): void => {
+      this.#remount?.lookAtAll()
+      this.#lookSoon()
+    }
     this.#watch = new DirectoryWatch({
       appeared: (dir, name) => {
         this.#remount?.appeared(dir, name)
         if (this.#quarantine.concerns(dir, name)) this.#lookSoon()
       },
-      doubt: () => {
-        this.#remount?.lookAtAll()
-        this.#lookSoon()
+      left: (dir, _id, how) => {
+        if (how === 'moved') this.#remount?.moved(dir)
+        doubt()
       },
+      doubt,
       lost: () => this.#catchUp(),
     })
     this.#begin = setTimeout(() => this.#start(), START_AFTER_MS)

@@ -15,6 +15,7 @@ import {
   type Stats,
   writeFileSync,
 } from 'node:fs'
+import { Unseen } from '../base/beneath/look-at.ts'
 import { errnoOf } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import { dirname } from '../base/posix-path.ts'
@@ -247,7 +248,7 @@ export class OwnRepository {
     this.#seen = this.#look()
     // The sandbox may have written it. The host's git must not open it before the user has seen that.
     const { path } = this.#options.git
-    const isGone = !looksLikeGitDir(path)
+    const isGone = isNoRepository(path)
     if (isGone || this.mounted.replaced().length > 0) {
       const why = isGone ? `${printable(path, 500)} is no repository any more: ` : ''
       const lines = [
@@ -271,6 +272,16 @@ const pinnedBy = ({ git, world }: OwnOptions, entry: string): Pinned => ({
   sandbox: world.sandbox.id,
   entry,
 })
+
+/** False also when the sandbox locked the project: a later start takes its commits over. */
+function isNoRepository(dir: string): boolean {
+  try {
+    return !looksLikeGitDir(dir)
+  } catch (error) {
+    if (!(error instanceof Unseen)) throw error
+    return false
+  }
+}
 
 /** The least that git needs to take it for a repository. Hostile: no link is followed. */
 const isGitDirectory = (dir: string): boolean =>

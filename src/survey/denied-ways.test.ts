@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { locate } from '../config/locate.ts'
 import { parseGlob } from '../policy/files/glob.ts'
 import type { Policy } from '../policy/policy.ts'
 import { deniedWays } from './denied-ways.ts'
@@ -15,6 +16,7 @@ afterEach(() => rmSync(ws, { recursive: true, force: true }))
 /** Only the parts that are asked for. */
 function ways(rules: readonly string[], matches: readonly string[] = []) {
   const deny = rules.map(text => {
+    if (text.startsWith('/')) return { rule: { kind: 'path', path: locate(text).real, alias: text } }
     if (!/[*?]/.test(text)) return { rule: { kind: 'path', path: `${ws}/${text}` } }
     const glob = parseGlob(text)
     if (!glob.ok) throw new Error(glob.why)
@@ -69,6 +71,25 @@ test('a rule whose way leads through a link is refused, and names the path behin
       expect.objectContaining({ hint: `deny what is behind it: ${behind}` }),
     )
   expect(ways(['conf', '*/key', 'real/key']).watch).toEqual(['conf real', 'real no-link'])
+})
+
+test('so is one with an absolute path; a link above the workspace, such as /home, is an ordinary way', () => {
+  mkdirSync(`${ws}/real/sub`, { recursive: true })
+  symlinkSync('real', `${ws}/conf`)
+  symlinkSync(ws, `${ws}.link`)
+  try {
+    for (const top of [ws, `${ws}.link`]) {
+      expect(() => ways([`${top}/conf/key`])).toThrow('the way to a denied path leads through this link')
+      expect(ways([`${top}/real/sub/key`])).toEqual({
+        pins: ['real', 'real/sub'],
+        watch: ['real/sub no-link'],
+      })
+      // The denied name itself may be a link, as with a relative rule.
+      expect(ways([`${top}/conf`]).watch).toEqual(['conf real'])
+    }
+  } finally {
+    rmSync(`${ws}.link`)
+  }
 })
 
 test('a link that leads through a directory and back, or into /proc, is refused; one that leads up is not', () => {

@@ -8,6 +8,7 @@ import { lookAt } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
+import { locate } from '../config/locate.ts'
 import { isPattern } from '../policy/files/glob.ts'
 import { isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -21,7 +22,7 @@ export type DeniedWays = Omit<PlacesFound, 'protect'>
  */
 const named = ({ workspace, files }: Policy): readonly string[] =>
   files.deny.flatMap(({ rule }) => {
-    if (rule.kind === 'path') return [rule.path]
+    if (rule.kind === 'path') return rule.alias === undefined ? [rule.path] : [rule.path, rule.alias]
     const { anyDepth, components } = rule.glob
     const first = components.findIndex(isPattern)
     return anyDepth ? [] : [[workspace, ...components.slice(0, first < 0 ? undefined : first + 1)].join('/')]
@@ -53,9 +54,20 @@ export function deniedWays(policy: Policy, matches: readonly string[]): DeniedWa
     const last = dirname(path)
     if (isNamed && last !== root) watch.set(last, { path: last, root, rule: { kind: 'no-link' } })
   }
-  for (const path of named(policy)) follow(path, true)
+  for (const path of named(policy)) follow(beneath(path, roots), true)
   for (const path of matches) follow(path, false)
   return { pins: [...pins], watch: [...watch.values()] }
+}
+
+/** Links of the host above a root, such as `/home`, are resolved. Those in a root stay as they are written. */
+function beneath(path: string, roots: readonly string[]): string {
+  const isInRoot = (one: string): boolean => roots.some(root => isWithin(one, root))
+  if (isInRoot(path)) return path
+  for (let end = path.indexOf('/', 1); end > 0; end = path.indexOf('/', end + 1)) {
+    const { real } = locate(path.slice(0, end))
+    if (isInRoot(real)) return real + path.slice(end)
+  }
+  return path
 }
 
 const linkOnWay = (link: string, target: string, workspace: string): PenError =>

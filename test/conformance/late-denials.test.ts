@@ -1,7 +1,7 @@
 /** Denied and protected places while a sandbox runs: absent at the start, then made or replaced on the host. */
 import { expect } from 'bun:test'
 import { lstatSync, readFileSync } from 'node:fs'
-import { isRefused, late } from './late-run.ts'
+import { isRefused, type LateRun, late } from './late-run.ts'
 
 late(
   'P3 a denied file that the host makes during a run cannot be read; an ordinary one can',
@@ -103,14 +103,38 @@ late(
   'P3 a denied path behind a link of the project is not started with, and is denied by its real name',
   async ({ project, start }) => {
     project.host('mkdir -p real/a; echo S > real/key; echo S > real/a/.env; ln -s real conf')
-    for (const rule of ['conf/key', './conf/key', 'conf/*/.env']) {
+    for (const rule of ['conf/key', './conf/key', `${project.workspace}/conf/key`, 'conf/*/.env']) {
       const run = project.start('--deny', rule)
       const { code, printed } = await run.end()
       expect([rule, code === 0, printed]).toEqual([rule, false, expect.stringContaining('through this link')])
     }
-    const sandbox = await start('--deny', 'real/key', '--deny', 'real/*/.env')
+    const sandbox = await start('--deny', `${project.workspace}/real/key`, '--deny', 'real/*/.env')
     for (const path of ['conf/key', 'real/key', 'conf/a/.env'])
       expect([path, isRefused(await sandbox.inside(`cat ${path}`))]).toEqual([path, true])
+  },
+)
+
+late(
+  'P3 a directory that is moved as soon as a denied file appears in it ends the run; later, the file stays covered',
+  async ({ project, start }) => {
+    const move = async (waitMs: number): Promise<LateRun> => {
+      project.host('rm -rf config old; mkdir config')
+      const sandbox = await start('--deny', 'config/prod/key')
+      await sandbox.inside('mkdir config/prod')
+      await Bun.sleep(400)
+      project.host('echo S > config/prod/key')
+      await Bun.sleep(waitMs)
+      sandbox.child.stdin?.write('mv config/prod config/old\n')
+      return sandbox
+    }
+    const ended = await (await move(0)).end()
+    expect([ended.code === 0, ended.printed]).toEqual([
+      false,
+      expect.stringMatching(/config\/prod\/key was moved/),
+    ])
+    const sandbox = await move(1500)
+    await sandbox.within1s('cat config/old/key', isRefused)
+    expect([(await sandbox.end()).code, project.host('cat config/old/key')]).toEqual([0, 'S\n'])
   },
 )
 

@@ -47,3 +47,21 @@ conformance(
     }
   },
 )
+
+conformance(
+  'P3 a project that is moved during a run ends the sandbox; moved back, the next start takes its commit over',
+  async box => {
+    box.host(`mkdir ../there; cd ../there; git init -q -b main .; ${G} commit -q --allow-empty -m base`)
+    const cwd = join(box.home, 'there')
+    const commit = `${G} commit -q --allow-empty -m inside; echo ready; sleep 30`
+    const { ended, printed } = box.start(['/bin/sh', '-c', commit], { cwd })
+    await printed('ready')
+    box.host('mv ../there ../elsewhere')
+    const { code, stderr } = await ended
+    expect([code, stderr]).toEqual([137, expect.stringContaining('its repository is kept at')])
+    expect(stderr).not.toContain('INTERNAL')
+    box.host('mv ../elsewhere ../there')
+    expect((await box.start(['/bin/true'], { cwd }).ended).code).toBe(0)
+    expect(box.host('git -C ../there log --format=%s')).toContain('inside')
+  },
+)
