@@ -89,6 +89,8 @@ export function moduleName({ path }: GitDirectory, target: string | undefined): 
  * may run. `places` are paths of such a `.git`. Returns lines for the user.
  */
 export function setAsidePlanted({ git, workspace }: Worktrees, places: Iterable<string>): readonly string[] {
+  // A project that the user moved has nothing at these paths. The sync then says where the sandbox's repository is.
+  if (lookAt(workspace) === undefined) return []
   const top = openCanonical(workspace)
   try {
     return [...places].flatMap(place => {
