@@ -13,13 +13,14 @@ import {
   type Aside,
   currentCommit,
   HELD_HEAD,
+  type IndexMove,
   judgeName,
   planSync,
   type Synced,
   type SyncPlan,
   type SyncRules,
 } from './plan-sync.ts'
-import { hasStaged, type RepositoryState, readHostState, readState, sameHead } from './state.ts'
+import { type Head, hasStaged, type RepositoryState, readHostState, readState, sameHead } from './state.ts'
 
 /**
  * Remote-tracking refs are the host's: a fetch inside does not move them. git keeps what `git diff` shows of a file in
@@ -76,6 +77,8 @@ export class RepositorySync {
   readonly #options: SyncOptions
   readonly #at: At
   readonly #synced: Agreement
+  /** Of earlier syncs, where the index is locked or an operation is open. */
+  #late: readonly IndexMove[] = []
 
   constructor(options: SyncOptions, synced: Synced) {
     this.#options = options
@@ -172,9 +175,23 @@ export class RepositorySync {
       refs: refs.filter(move => theirs.refs.get(move.name) === move.new),
       heads: heads.filter(move => sameHead(theirs.heads.get(move.record), move.head)),
     })
-    if (indexes.some(({ record }) => theirs.heads.get(record)?.isBusy)) return
-    for (const move of indexes) await applyIndex(host.run, this.#at, move)
-    rmSync(journal, { force: true })
+    const headOf = ({ record }: IndexMove): Head | undefined => theirs.heads.get(record)
+    this.#late = indexes.filter(move => headOf(move)?.isBusy)
+    for (const move of indexes) {
+      // What the killed sync did not reach is planned again, and its objects may be gone.
+      const { branch, commit, isBusy } = headOf(move) ?? {}
+      if (!isBusy && branch === move.branch && commit === move.new) await applyIndex(host.run, this.#at, move)
+    }
+    this.#list(NO_MOVES)
+  }
+
+  /** Before the first move, and after the last one. */
+  #list(moves: Moves): void {
+    const { journal } = this.#options
+    const indexes = [...this.#late, ...moves.indexes]
+    if (movesHead(moves) || indexes.length > 0)
+      writeFileAtomically(journal, JSON.stringify({ ...moves, indexes }))
+    else rmSync(journal, { force: true })
   }
 
   async #import(own: RepositoryState, theirs: RepositoryState): Promise<void> {
@@ -201,9 +218,9 @@ export class RepositorySync {
     spend(this.#options, { refs, moves: plan.refs.length })
     this.#record(plan, held)
     const moves: Moves = { refs: plan.refs, heads: plan.heads, indexes: plan.indexes }
-    if (movesHead(plan)) writeFileAtomically(this.#options.journal, JSON.stringify(moves))
+    if (movesHead(moves)) this.#list(moves)
     const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
-    rmSync(this.#options.journal, { force: true })
+    if (movesHead(moves)) this.#list(NO_MOVES)
     const left = await this.#commitsIn(
       failed.map(({ name, new: id }) => ({ name, id, reason: 'moved-there' })),
     )
@@ -360,6 +377,7 @@ export class RepositorySync {
 }
 
 type Moves = Pick<SyncPlan, 'refs' | 'heads' | 'indexes'>
+const NO_MOVES: Moves = { refs: [], heads: [], indexes: [] }
 
 const movesHead = ({ refs, heads }: Moves): boolean => refs.length + heads.length > 0
 
