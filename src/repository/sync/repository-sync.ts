@@ -20,7 +20,18 @@ import {
   type SyncPlan,
   type SyncRules,
 } from './plan-sync.ts'
-import { type Head, hasStaged, type RepositoryState, readHostState, readState, sameHead } from './state.ts'
+import {
+  commits,
+  type Head,
+  hasStaged,
+  knownTo,
+  onlyInside,
+  type RepositoryState,
+  readHostState,
+  readState,
+  sameHead,
+  sameHeads,
+} from './state.ts'
 
 /**
  * Remote-tracking refs are the host's: a fetch inside does not move them. git keeps what `git diff` shows of a file in
@@ -94,7 +105,7 @@ export class RepositorySync {
   async run(): Promise<SyncReport> {
     const { box, host, records, gitDir } = this.#options
     const [own, theirs] = await Promise.all([
-      readState(box.run, gitDir, 'with-large-files'),
+      readState(box.run, gitDir, 'all'),
       readHostState(host.run, gitDir),
     ])
     if (!records.every(record => own.heads.has(record)) && this.#synced.heads.size > 0)
@@ -104,7 +115,8 @@ export class RepositorySync {
     const large = await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
     const { out, needed } = await this.#planToHost(own, theirs)
-    const plan = { ...out, refused: [...large, ...out.refused] }
+    const tools = (await onlyInside(host.run, this.#at, own)).map(([name]) => ({ name, ...OTHER }))
+    const plan = { ...out, refused: [...large, ...out.refused, ...tools] }
     const { moved, aside, refused } = await this.#toHost(plan, needed)
     const after = await readHostState(host.run, gitDir)
     const back = await planSync(after, own, {
@@ -381,15 +393,8 @@ const NO_MOVES: Moves = { refs: [], heads: [], indexes: [] }
 
 const movesHead = ({ refs, heads }: Moves): boolean => refs.length + heads.length > 0
 
-const sameHeads = (a: RepositoryState, b: RepositoryState): boolean =>
-  JSON.stringify([...a.heads]) === JSON.stringify([...b.heads])
-
-const knownTo = (state: RepositoryState): ReadonlySet<string> =>
-  new Set([...state.refs.values(), ...commits(state)])
+const OTHER = { why: 'it is no branch, tag or note', fix: 'make a branch of it inside, or delete it' }
 
 /** Objects that refs name which cross to the host. */
 const crossing = ({ refs }: RepositoryState): string[] =>
   [...refs].flatMap(([name, id]) => (CROSSES_TO_HOST.test(name) ? [id] : []))
-
-const commits = ({ heads }: RepositoryState): string[] =>
-  [...heads.values()].flatMap(({ commit }) => (commit === undefined ? [] : [commit]))
