@@ -13,7 +13,7 @@ import { HostGit } from './git/host-git.ts'
 import { pathText } from './sync/apply-sync.ts'
 import { currentCommit } from './sync/plan-sync.ts'
 import { CROSSES_TO_HOST } from './sync/repository-sync.ts'
-import { hasStaged, readState } from './sync/state.ts'
+import { hasStaged, onlyInside, readState } from './sync/state.ts'
 import { readSynced } from './sync/synced-file.ts'
 import { MAX_SYNC_MS, type SyncAllOptions } from './sync-all.ts'
 
@@ -48,7 +48,7 @@ export async function pendingIn({
   for (const { path } of [git, ...git.submodules]) {
     const below = path === git.path ? undefined : path.slice(git.path.length + 1)
     const before = below === undefined ? '' : `${below}: `
-    const [own, theirs] = [await readState(box.run, below), await readState(host.run, below)]
+    const [own, theirs] = [await readState(box.run, below, 'all'), await readState(host.run, below)]
     const { refs: synced } = readSynced(syncedFile(`${entry}/synced`, path.slice(git.path.length)))
     for (const name of new Set([...own.refs.keys(), ...theirs.refs.keys()])) {
       const [id, other] = [own.refs.get(name), theirs.refs.get(name)]
@@ -60,8 +60,10 @@ export async function pendingIn({
         commit: id,
       })
     }
-    const ours = below === undefined ? records : ['.']
     const at = below === undefined ? {} : { gitDir: below }
+    for (const [name, commit] of await onlyInside(host.run, at, own))
+      out.push({ name: printable(`${before}${name}`, 200), what: 'not on the host yet', commit })
+    const ours = below === undefined ? records : ['.']
     const made = [...own.heads.keys()].filter(record => !theirs.heads.has(record))
     for (const record of [...ours, ...made]) {
       const { branch, commit, isOpen } = own.heads.get(record) ?? {}

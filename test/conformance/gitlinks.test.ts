@@ -37,3 +37,20 @@ conformance('P3 a worktree that the user adds in the project while a sandbox run
   expect(stderr).toContain(`${join(box.project, 'inner')} is a new submodule or worktree on the host`)
   expect(box.host('git -C inner status --porcelain')).toBe('')
 })
+
+conformance(
+  'P3 an index in which pen cannot find all submodules any more ends a sandbox that runs',
+  async box => {
+    box.host(`git init -q .; ${G} commit -q --allow-empty -m one`)
+    const { child, ended, printed } = box.start(['/bin/sh', '-c', 'git init -q late; echo ready; sleep 30'])
+    await printed('ready')
+    const add = (names: string): string =>
+      `for name in ${names}; do printf '160000 %s\\t%s\\n' "$(git rev-parse HEAD)" "$name"; done | git update-index --index-info`
+    // The twin: an index that is rewritten all the time is no reason.
+    for (let i = 0; i < 20; i++) box.host(`echo ${i} >file; git add file; sleep 0.1`)
+    expect(child.exitCode).toBe(null)
+    box.host(add('late $(seq 1100)'))
+    const { code, stderr } = await ended
+    expect([code, stderr]).toEqual([137, expect.stringContaining('pen cannot read which submodules')])
+  },
+)

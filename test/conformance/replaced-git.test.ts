@@ -65,3 +65,26 @@ conformance(
     expect(box.host('git -C ../there log --format=%s')).toContain('inside')
   },
 )
+
+conformance(
+  'P3 a project that the host moves or removes during a run ends it with the place of its repository',
+  async box => {
+    for (const command of ['mv work ../moved', 'rm -rf work', 'mv work ../moved; mkdir work']) {
+      box.host(
+        `rm -rf ../moved work; git init -q -b main work; cd work; ${G} commit -q --allow-empty -m first`,
+      )
+      const commit = `echo x >f; git add f; ${G} commit -qm inside; git rev-parse HEAD; echo ready; sleep 30`
+      const cwd = join(box.project, 'work')
+      const { child, ended, printed } = box.start(['/bin/sh', '-c', commit], { cwd })
+      await printed('ready')
+      expect([command, child.exitCode]).toEqual([command, null])
+      box.host(command)
+      const { code, stdout, stderr } = await ended
+      const dir = /its repository is kept at (\S+)/.exec(stderr)?.[1]
+      expect([command, code, stderr, dir]).toEqual([command, 137, expect.any(String), expect.any(String)])
+      expect(stderr).not.toContain('INTERNAL')
+      const id = /^[0-9a-f]{40}$/m.exec(stdout)?.[0]
+      expect(existsSync(join(dir ?? '', 'objects', id?.slice(0, 2) ?? '-', id?.slice(2) ?? '-'))).toBe(true)
+    }
+  },
+)

@@ -360,3 +360,19 @@ describe('the other way', () => {
     expectSame(two)
   })
 })
+
+test("a ref of a tool's own stays inside with a line, and one whose commit the host has needs none", async () => {
+  using two = started()
+  two.inside('update-ref', 'refs/checkpoints/known', 'HEAD')
+  expect(await two.sync()).toEqual(DONE)
+  const id = two.inside('commit-tree', '-p', 'HEAD', '-m', 'x', 'HEAD^{tree}')
+  two.inside('update-ref', 'refs/checkpoints/1', id)
+  const { isComplete, lines } = await two.sync()
+  expect([isComplete, lines.join()]).toEqual([
+    false,
+    expect.stringContaining('refs/checkpoints/1 stays in the sandbox'),
+  ])
+  expect(two.host.git('for-each-ref', 'refs/checkpoints')).toBe('')
+  two.inside('branch', 'kept', id)
+  expect((await two.sync()).isComplete).toBe(true)
+})

@@ -1,6 +1,6 @@
 /** What either side does while a sync runs. Each test acts at a known point of it: while the plan is made, or just before it is carried out. */
 import { describe, expect, test } from 'bun:test'
-import { copyFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { type SyncResult, syncAll } from '../../src/repository/sync-all.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'
@@ -150,4 +150,33 @@ test('what a sync applied before it was killed is agreed', async () => {
   expect(two.host.git('symbolic-ref', 'HEAD')).toBe('refs/heads/third')
   expect(two.host.git('rev-parse', 'next')).toBe(two.inside('rev-parse', 'next'))
   expect(two.host.git('for-each-ref', `refs/pen/${SANDBOX}`)).toBe('')
+})
+
+test('an index that is locked while its branch moves follows when the lock is gone, also many syncs later', async () => {
+  using two = started()
+  const lock = `${two.host.dir}/index.lock`
+  two.commitInside('four')
+  expect((await syncWhile(two, 'applying', () => writeFileSync(lock, ''))).hasFailed).toBe(true)
+  expect(two.host.git('log', '-1', '--format=%s')).toBe('inside four')
+  two.inside('branch', 'another')
+  for (let i = 0; i < 2; i++) expect((await two.sync()).isComplete).toBe(false)
+  rmSync(lock)
+  expect(await two.sync()).toEqual(DONE)
+  expect(two.host.git('rev-parse', 'another')).toBe(two.inside('rev-parse', 'another'))
+  expect(two.host.git('status', '--porcelain')).toBe('')
+})
+
+test('commits come over after a sync that was killed before its first move, and whose objects are gone', async () => {
+  using two = started()
+  const [old, gone] = [two.host.git('rev-parse', 'main'), 'd'.repeat(40)]
+  const moves = {
+    refs: [{ name: 'refs/heads/main', old, new: gone }],
+    heads: [],
+    indexes: [{ record: '.', branch: 'refs/heads/main', old, new: gone }],
+  }
+  writeFileSync(`${two.entry}/synced.moving`, JSON.stringify(moves))
+  const id = two.commitInside('four')
+  expect(await two.sync()).toEqual(DONE)
+  expect(two.host.git('rev-parse', 'main')).toBe(id)
+  expect(two.host.git('status', '--porcelain')).toBe('')
 })

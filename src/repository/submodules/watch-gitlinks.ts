@@ -12,6 +12,8 @@ import { gitlinkPlaces, setAsidePlanted, type Worktrees } from './gitlink-places
 const LOOK_MS = 250
 /** Shorter runs need no watch. */
 const START_AFTER_MS = 20
+/** git replaces an index by a rename. One that stays unreadable may list anything. */
+const MAX_UNREAD = 4
 
 export interface GitlinkOptions extends Worktrees {
   readonly stateDir: string
@@ -28,6 +30,8 @@ export class GitlinkWatch {
   #added: readonly string[] = []
   #states: string | undefined
   #replaced: readonly string[] = []
+  /** Looks without an answer, in a row. */
+  #unread = 0
   #timer: ReturnType<typeof setTimeout>
 
   constructor(options: GitlinkOptions) {
@@ -69,23 +73,28 @@ export class GitlinkWatch {
 
   #tryLook(): void {
     try {
-      this.#look()
+      this.#unread = this.#look() ? 0 : this.#unread + 1
     } catch (error) {
       // The user's git directory cannot be read for a moment. The next look, or the next start, finds it.
       if (!(error instanceof PenError)) throw error
+      this.#unread++
     }
+    if (this.#unread === MAX_UNREAD)
+      this.#options.onEnd(
+        'git: pen cannot read which submodules the repository on the host has, and a sandbox that runs could replace a new one: the sandbox was ended; fix: look at each that "git ls-files --stage" lists with 160000; git status would enter them',
+      )
   }
 
-  #look(): void {
+  /** False when there was no answer. */
+  #look(): boolean {
     const { stateDir, onEnd } = this.#options
     const states = this.#files.map(state).join(' ')
-    if (states === this.#states || this.#added.length > 0) return
+    if (states === this.#states || this.#added.length > 0) return true
     this.#states = states
     const found = gitlinkPlaces(this.#options, `${stateDir}/gitlinks.json`)
-    // Unreadable for a moment: look again.
     if (found === undefined) {
       this.#states = undefined
-      return
+      return false
     }
     const { places, files } = found
     this.#files = files
@@ -99,6 +108,7 @@ export class GitlinkWatch {
           `git: ${printable(first, 500)} is a new submodule or worktree on the host, which a sandbox that runs could replace: the sandbox was ended; fix: start it again`,
         )
     }
+    return true
   }
 }
 

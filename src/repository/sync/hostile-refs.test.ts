@@ -20,6 +20,7 @@ const state = (
   heads: new Map([['.', at]]),
   stashes,
   largeFiles: [],
+  others: new Map(),
 })
 
 const main = { 'refs/heads/main': OLD }

@@ -29,6 +29,7 @@ const state = (
   heads: new Map(Object.entries(heads)),
   stashes,
   largeFiles: [],
+  others: new Map(),
 })
 
 const rules = (was: Refs, more: Partial<SyncRules> = {}): SyncRules => ({

@@ -13,13 +13,25 @@ import {
   type Aside,
   currentCommit,
   HELD_HEAD,
+  type IndexMove,
   judgeName,
   planSync,
   type Synced,
   type SyncPlan,
   type SyncRules,
 } from './plan-sync.ts'
-import { hasStaged, type RepositoryState, readHostState, readState, sameHead } from './state.ts'
+import {
+  commits,
+  type Head,
+  hasStaged,
+  knownTo,
+  onlyInside,
+  type RepositoryState,
+  readHostState,
+  readState,
+  sameHead,
+  sameHeads,
+} from './state.ts'
 
 /**
  * Remote-tracking refs are the host's: a fetch inside does not move them. git keeps what `git diff` shows of a file in
@@ -76,6 +88,8 @@ export class RepositorySync {
   readonly #options: SyncOptions
   readonly #at: At
   readonly #synced: Agreement
+  /** Of earlier syncs, where the index is locked or an operation is open. */
+  #late: readonly IndexMove[] = []
 
   constructor(options: SyncOptions, synced: Synced) {
     this.#options = options
@@ -91,7 +105,7 @@ export class RepositorySync {
   async run(): Promise<SyncReport> {
     const { box, host, records, gitDir } = this.#options
     const [own, theirs] = await Promise.all([
-      readState(box.run, gitDir, 'with-large-files'),
+      readState(box.run, gitDir, 'all'),
       readHostState(host.run, gitDir),
     ])
     if (!records.every(record => own.heads.has(record)) && this.#synced.heads.size > 0)
@@ -101,7 +115,8 @@ export class RepositorySync {
     const large = await importLargeFiles(this.#options, own.largeFiles)
     await this.#import(own, theirs)
     const { out, needed } = await this.#planToHost(own, theirs)
-    const plan = { ...out, refused: [...large, ...out.refused] }
+    const tools = (await onlyInside(host.run, this.#at, own)).map(([name]) => ({ name, ...OTHER }))
+    const plan = { ...out, refused: [...large, ...out.refused, ...tools] }
     const { moved, aside, refused } = await this.#toHost(plan, needed)
     const after = await readHostState(host.run, gitDir)
     const back = await planSync(after, own, {
@@ -172,9 +187,23 @@ export class RepositorySync {
       refs: refs.filter(move => theirs.refs.get(move.name) === move.new),
       heads: heads.filter(move => sameHead(theirs.heads.get(move.record), move.head)),
     })
-    if (indexes.some(({ record }) => theirs.heads.get(record)?.isBusy)) return
-    for (const move of indexes) await applyIndex(host.run, this.#at, move)
-    rmSync(journal, { force: true })
+    const headOf = ({ record }: IndexMove): Head | undefined => theirs.heads.get(record)
+    this.#late = indexes.filter(move => headOf(move)?.isBusy)
+    for (const move of indexes) {
+      // What the killed sync did not reach is planned again, and its objects may be gone.
+      const { branch, commit, isBusy } = headOf(move) ?? {}
+      if (!isBusy && branch === move.branch && commit === move.new) await applyIndex(host.run, this.#at, move)
+    }
+    this.#list(NO_MOVES)
+  }
+
+  /** Before the first move, and after the last one. */
+  #list(moves: Moves): void {
+    const { journal } = this.#options
+    const indexes = [...this.#late, ...moves.indexes]
+    if (movesHead(moves) || indexes.length > 0)
+      writeFileAtomically(journal, JSON.stringify({ ...moves, indexes }))
+    else rmSync(journal, { force: true })
   }
 
   async #import(own: RepositoryState, theirs: RepositoryState): Promise<void> {
@@ -201,9 +230,9 @@ export class RepositorySync {
     spend(this.#options, { refs, moves: plan.refs.length })
     this.#record(plan, held)
     const moves: Moves = { refs: plan.refs, heads: plan.heads, indexes: plan.indexes }
-    if (movesHead(plan)) writeFileAtomically(this.#options.journal, JSON.stringify(moves))
+    if (movesHead(moves)) this.#list(moves)
     const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
-    rmSync(this.#options.journal, { force: true })
+    if (movesHead(moves)) this.#list(NO_MOVES)
     const left = await this.#commitsIn(
       failed.map(({ name, new: id }) => ({ name, id, reason: 'moved-there' })),
     )
@@ -360,18 +389,12 @@ export class RepositorySync {
 }
 
 type Moves = Pick<SyncPlan, 'refs' | 'heads' | 'indexes'>
+const NO_MOVES: Moves = { refs: [], heads: [], indexes: [] }
 
 const movesHead = ({ refs, heads }: Moves): boolean => refs.length + heads.length > 0
 
-const sameHeads = (a: RepositoryState, b: RepositoryState): boolean =>
-  JSON.stringify([...a.heads]) === JSON.stringify([...b.heads])
-
-const knownTo = (state: RepositoryState): ReadonlySet<string> =>
-  new Set([...state.refs.values(), ...commits(state)])
+const OTHER = { why: 'it is no branch, tag or note', fix: 'make a branch of it inside, or delete it' }
 
 /** Objects that refs name which cross to the host. */
 const crossing = ({ refs }: RepositoryState): string[] =>
   [...refs].flatMap(([name, id]) => (CROSSES_TO_HOST.test(name) ? [id] : []))
-
-const commits = ({ heads }: RepositoryState): string[] =>
-  [...heads.values()].flatMap(({ commit }) => (commit === undefined ? [] : [commit]))

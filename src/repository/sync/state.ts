@@ -23,6 +23,8 @@ export interface Head {
 export interface RepositoryState {
   /** By full name: branches, tags, notes, remote-tracking refs. */
   readonly refs: ReadonlyMap<string, string>
+  /** The first refs of tools, such as `refs/original`, if they were asked for. They do not cross. */
+  readonly others: ReadonlyMap<string, string>
   /** By record: `.` for the main worktree, `worktrees/NAME` for a linked one. */
   readonly heads: ReadonlyMap<string, Head>
   /** The commits of stashes, newest first. */
@@ -35,7 +37,8 @@ export interface RepositoryState {
 const SCRIPT = `
 git for-each-ref --format='%(if)%(symref)%(then)symbolic%(else)ref %(objectname) %(refname)%(end)' refs/heads refs/tags refs/notes refs/remotes || exit 3
 git rev-parse -q --verify refs/stash >/dev/null && git rev-list -g -n 1000 refs/stash -- | sed 's/^/stash /'
-[ "$1" = with-large-files ] && (cd "$GIT_DIR/lfs/objects" 2>/dev/null && find . -type f -name '????????????????????????????????????????????????????????????????' | sed 's/^/large /')
+[ "$1" = all ] && git for-each-ref --format='other %(objectname) %(refname)' | grep -v -E ' refs/((heads|tags|notes|remotes|pen|bisect|rewritten|worktree|prefetch)/|stash$)' | head -n 1000
+[ "$1" = all ] && (cd "$GIT_DIR/lfs/objects" 2>/dev/null && find . -type f -name '????????????????????????????????????????????????????????????????' | sed 's/^/large /')
 top=$GIT_DIR
 for path in "$top/." "$top"/worktrees/* "$top"/worktrees/.[!.]*; do
   record=\${path#"$top/"}
@@ -71,7 +74,7 @@ const MAX_ANSWER = 32 * 1024 * 1024
 export const readState = (
   git: GitRunner,
   gitDir?: string,
-  large: 'with-large-files' | 'refs-alone' = 'refs-alone',
+  large: 'all' | 'refs-alone' = 'refs-alone',
 ): Promise<RepositoryState> => read(bounded(git), gitDir, large, () => undefined)
 
 const bounded =
@@ -94,10 +97,11 @@ export const readHostState = (git: GitRunner, gitDir?: string): Promise<Reposito
 async function read(
   git: GitRunner,
   gitDir: string | undefined,
-  large: 'with-large-files' | 'refs-alone',
+  large: 'all' | 'refs-alone',
   onOdd: (line: string) => void,
 ): Promise<RepositoryState> {
   const refs = new Map<string, string>()
+  const others = new Map<string, string>()
   const heads = new Map<string, Head>()
   const stashes: string[] = []
   const largeFiles: string[] = []
@@ -115,6 +119,7 @@ async function read(
     const [, largeId] = LARGE.exec(id) ?? []
     if (kind === 'ref' && OBJECT_ID.test(id) && name.length <= MAX_NAME && words.length === 2)
       refs.set(name, id)
+    else if (kind === 'other' && OBJECT_ID.test(id)) others.set(name, id)
     else if (kind === 'stash' && OBJECT_ID.test(id)) stashes.push(id)
     else if (kind === 'large' && largeId !== undefined) largeFiles.push(largeId)
     else if (kind === 'head' && RECORD.test(record))
@@ -128,11 +133,20 @@ async function read(
       })
     else if (kind !== 'symbolic') onOdd(line)
   }
-  return { refs, heads, stashes, largeFiles }
+  return { refs, others, heads, stashes, largeFiles }
 }
 
 export const sameHead = (a: Head | undefined, b: Head | undefined): boolean =>
   a?.branch === b?.branch && (a?.branch !== undefined || a?.commit === b?.commit)
+
+export const sameHeads = (a: RepositoryState, b: RepositoryState): boolean =>
+  JSON.stringify([...a.heads]) === JSON.stringify([...b.heads])
+
+export const commits = ({ heads }: RepositoryState): string[] =>
+  [...heads.values()].flatMap(({ commit }) => (commit === undefined ? [] : [commit]))
+
+export const knownTo = (state: RepositoryState): ReadonlySet<string> =>
+  new Set([...state.refs.values(), ...commits(state)])
 
 /** A branch without a commit is compared with no files. */
 const STAGED = `head=$(git rev-parse -q --verify 'HEAD^{commit}') || head=$(git hash-object -t tree /dev/null) || exit
@@ -151,4 +165,18 @@ export async function hasStaged(
     if (here.code !== 0 || there.code !== 0 || !here.stdout.equals(there.stdout)) return true
   }
   return false
+}
+
+const MAX_OTHERS = 20
+
+/** Refs of tools with objects that only the sandbox has: a new copy would lose them. */
+export async function onlyInside(
+  host: GitRunner,
+  at: At,
+  { others }: RepositoryState,
+): Promise<readonly (readonly [string, string])[]> {
+  if (others.size === 0) return []
+  const call = { script: 'git cat-file --batch-check', input: `${[...others.values()].join('\n')}\n`, ...at }
+  const answer = (await runGit(host, call)).toString()
+  return [...others].filter(([, id]) => answer.includes(`${id} missing`)).slice(0, MAX_OTHERS)
 }

@@ -249,7 +249,7 @@ export class GitSurvey {
       throw new PenError('CONFIG_FILE', {
         what: `the index lists more than ${MAX_GITLINKS} submodules, with those in them, or pen cannot read it: the sandbox could plant repositories there`,
         at: `${gitDir}/index`,
-        hint: 'run "git status" on the host to check the index, or run pen in one of the submodules',
+        hint: 'check the index with "git ls-files --stage" (git status would enter them), or run pen in one of the submodules',
       })
     for (const path of paths) {
       const place = `${top}/${path}`
