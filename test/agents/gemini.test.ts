@@ -14,7 +14,8 @@ claimPreset({
   write: (path, content) => ({ name: 'write_file', input: { file_path: path, content } }),
   words: ['--yolo', '--skip-trust', '--prompt', 'do it'],
   prepare: project => {
-    project.sandbox.box.file('ca.pem', cert)
+    // Outside the project: pen refuses authorities that the sandbox could write.
+    project.sandbox.box.file('../ca.pem', cert)
     // With an address in the variable it uses the API key only when its settings say so.
     project.remember('settings.json', '{"security":{"auth":{"selectedType":"gemini-api-key"}}}')
   },
@@ -22,7 +23,7 @@ claimPreset({
     GEMINI_API_KEY: KEY,
     GOOGLE_GEMINI_BASE_URL: address,
     // pen checks the server. The agent trusts pen.
-    NODE_EXTRA_CA_CERTS: join(sandbox.box.project, 'ca.pem'),
+    NODE_EXTRA_CA_CERTS: join(sandbox.box.home, 'ca.pem'),
   }),
   says: 'SANDBOX=pen',
 })
