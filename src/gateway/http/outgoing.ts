@@ -110,7 +110,9 @@ function unreadable(target: string): RequestPath {
 /** Servers read another method or another path from these fields, and some fold `_` and `.`. */
 const OTHER_METHOD =
   /^x-(?:http-method-override|http-method|method-override|original-method|forwarded-method)$/
-const OTHER_PATH = /^x-(?:original|rewrite|forwarded|envoy-original)-(?:url|uri|path)$/
+const OTHER_PATH = /^x-(?:original|rewrite|override|forwarded|envoy-original)-(?:url|uri|path)$/
+/** WebDAV and object stores copy or move between the path of the request and this one. */
+const SECOND_PATH = /^(?:destination|x-[a-z]+-(?:copy|rename)-source)$/
 
 function overrideIn({ fields, method }: RequestHead, names: RegExp): Refusal | undefined {
   const field = fields.find(
@@ -127,7 +129,8 @@ function judgeByRules(
   | ({ readonly ok: true } & Pick<Allowed, 'rule' | 'source'>)
   | { readonly ok: false; readonly refusal: Refusal } {
   if (verdict.requests === undefined) return verdict
-  const override = overrideIn(request, OTHER_METHOD) ?? overrideIn(request, OTHER_PATH)
+  const override =
+    overrideIn(request, OTHER_METHOD) ?? overrideIn(request, OTHER_PATH) ?? overrideIn(request, SECOND_PATH)
   if (override !== undefined) return { ok: false, refusal: override }
   const judged = decideRequest(verdict, line)
   return judged.ok ? judged : { ok: false, refusal: refusalOf(judged) }
