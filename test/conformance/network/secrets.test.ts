@@ -263,9 +263,9 @@ forEachKind(
   { containers: true },
 )
 
-async function refusedStart(project: Project, secrets: readonly object[]): Promise<string> {
+async function refusedStart(project: Project, secrets: readonly object[], flags: string[] = []) {
   project.writeLive('config.json', config({ secrets }))
-  const { code, err } = await project.run('echo started', { env })
+  const { code, err } = await project.run('echo started', { env, flags })
   expect(code).toBe(2)
   return err
 }
@@ -290,6 +290,9 @@ forEachKind(
     expect(
       await refusedStart(project, [{ name: 'A', from: { file: join(project.home, 'link/token') }, to }]),
     ).toContain('the sandbox can read')
+    const copied = [{ name: 'A', from: { env: 'HOST_KEY' }, to }]
+    expect(await refusedStart(project, copied, ['--env', 'HOST_KEY'])).toContain('in the variable HOST_KEY')
+    expect((await project.run('echo started', { env, flags: ['--env', 'PATH'] })).out).toBe('started\n')
     project.writeLive('config.json', config({ secrets: [] }))
     project.write('agent-permissions.json', config())
     const { code, err } = await project.run('true', { env })
