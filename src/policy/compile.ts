@@ -4,7 +4,7 @@ import type { HostPath } from './files/path.ts'
 import type { Host } from './network/host.ts'
 import type { AllowRule } from './network/net-rule.ts'
 import { compileNetwork } from './network/network.ts'
-import { type Secret, variablesOf } from './network/secret.ts'
+import { refuseSameName, type Secret, variablesOf } from './network/secret.ts'
 import { checkUnopened, isUnopenedSignIn } from './network/unopened.ts'
 import { denyAll, type NetCeiling, type PackageSources, type Policy } from './policy.ts'
 import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
@@ -56,6 +56,7 @@ export function compile(
   const secrets = items(settings.secrets).filter(
     secret => !isExposed(secret, settings.env) && !isUnopenedSignIn(secret, allow),
   )
+  refuseSameName(secrets)
   checkUnopened({ allow, deny, secrets })
 
   return {

@@ -5,7 +5,7 @@
 import type { Allowed } from '../../policy/network/decide-connection.ts'
 import { decideRequest } from '../../policy/network/decide-request.ts'
 import { printRule } from '../../policy/network/net-rule.ts'
-import { readRequestPath } from '../../policy/network/request-path.ts'
+import { type RequestPath, readRequestPath } from '../../policy/network/request-path.ts'
 import type { RequestLine } from '../../policy/network/request-pattern.ts'
 import { showSource } from '../../policy/source.ts'
 import { badRequest, type Refusal, refusalOf } from '../refusal.ts'
@@ -44,9 +44,7 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
 
   const read = readRequestPath(path)
   if (!read.ok && verdict.requests !== undefined) return refused(badRequest(read.why), request.method, '')
-  const line: RequestLine = read.ok
-    ? { method: request.method, ...read.value }
-    : { method: request.method, exact: path, readings: [UNREADABLE + path], query: '' }
+  const line: RequestLine = { method: request.method, ...(read.ok ? read.value : unreadable(path)) }
   const judged = judgeByRules(verdict, request, line)
   if (!judged.ok) return refused(judged.refusal, line.method, line.exact)
 
@@ -103,13 +101,18 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
   }
 }
 
-/** A path that pen cannot read may mean any other. */
-const UNREADABLE = '/oauth/token/'
+/** A path that pen cannot read may mean any other. Its query is in no record either. */
+function unreadable(target: string): RequestPath {
+  const mark = `${target}?`.indexOf('?')
+  return { exact: target.slice(0, mark), readings: ['/oauth/token/'], query: target.slice(mark) }
+}
 
 /** Servers read another method or another path from these fields, and some fold `_` and `.`. */
 const OTHER_METHOD =
   /^x-(?:http-method-override|http-method|method-override|original-method|forwarded-method)$/
-const OTHER_PATH = /^x-(?:original|rewrite|forwarded|envoy-original)-(?:url|uri|path)$/
+const OTHER_PATH = /^x-(?:original|rewrite|override|forwarded|envoy-original)-(?:url|uri|path)$/
+/** WebDAV and object stores copy or move between the path of the request and this one. */
+const SECOND_PATH = /^(?:destination|x-[a-z]+-(?:copy|rename)-source)$/
 
 function overrideIn({ fields, method }: RequestHead, names: RegExp): Refusal | undefined {
   const field = fields.find(
@@ -126,7 +129,8 @@ function judgeByRules(
   | ({ readonly ok: true } & Pick<Allowed, 'rule' | 'source'>)
   | { readonly ok: false; readonly refusal: Refusal } {
   if (verdict.requests === undefined) return verdict
-  const override = overrideIn(request, OTHER_METHOD) ?? overrideIn(request, OTHER_PATH)
+  const override =
+    overrideIn(request, OTHER_METHOD) ?? overrideIn(request, OTHER_PATH) ?? overrideIn(request, SECOND_PATH)
   if (override !== undefined) return { ok: false, refusal: override }
   const judged = decideRequest(verdict, line)
   return judged.ok ? judged : { ok: false, refusal: refusalOf(judged) }

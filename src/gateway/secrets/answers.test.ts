@@ -223,6 +223,14 @@ describe('an answer that repeats the value', () => {
     await start()
   })
 
+  test('slowly, a short value with a known beginning has the placeholder after its first characters', () => {
+    const [value, placeholder] = ['sk-RealReal12345', 'sk-FakeFake98765']
+    const scan = new AnswerScan([{ value, placeholder }])
+    const said = [...value].map(byte => String(scan.next(Buffer.from(byte))) + String(scan.late()))
+    expect(said.join('')).toBe(value.slice(0, 14) + placeholder.slice(14))
+    expect(String(scan.next(Buffer.from('sk-Real'))) + String(scan.late())).toBe('sk-Real')
+  })
+
   test('in a WebSocket, bytes that come with the head are searched, and the last ones before its end pass', async () => {
     await start()
     world.up.behave = socket =>

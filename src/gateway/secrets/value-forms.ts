@@ -33,8 +33,8 @@ export class ValueForm {
   readonly #least: number
   /** The middle of the text, which each part of that length has. */
   readonly #middle: Buffer
-  /** Whether the text begins with what no program knows. */
-  readonly #isUnknown: boolean
+  /** How many characters of the text begin it beyond doubt: no program knows the last ones. */
+  readonly #begin: number
 
   /** `leastPart` in characters of this text. */
   constructor(text: string, replacement: string, leastPart: number) {
@@ -44,7 +44,7 @@ export class ValueForm {
     this.#replacement = Buffer.from(replacement.slice(start), 'latin1')
     const { length } = this.#text
     const isShort = start < kept || length < leastPart
-    this.#isUnknown = start === kept && length > LEAST_BEGIN
+    this.#begin = kept - start + LEAST_BEGIN
     this.#least = isShort ? length : Math.max(leastPart, Math.ceil((length * 2) / 3))
     this.#middle = this.#text.subarray(length - this.#least, this.#least)
   }
@@ -56,8 +56,9 @@ export class ValueForm {
   /** How many of the last bytes begin the text. */
   begun(bytes: Buffer): number {
     const text = this.#text
-    const head = text.subarray(0, LEAST_BEGIN)
-    let at = this.#isUnknown ? bytes.indexOf(head, Math.max(0, bytes.length - text.length + 1)) : -1
+    const head = text.subarray(0, this.#begin)
+    const from = Math.max(0, bytes.length - text.length + 1)
+    let at = text.length > this.#begin ? bytes.indexOf(head, from) : -1
     while (at !== -1 && !bytes.subarray(at).equals(text.subarray(0, bytes.length - at)))
       at = bytes.indexOf(head, at + 1)
     return at === -1 ? 0 : bytes.length - at

@@ -63,6 +63,17 @@ describe('a placeholder on its way to its host', () => {
     expect(client.text).toContain('x-pen-denied: secret-misplaced')
   })
 
+  test('the record of a path that pen cannot read has no query, and the request is sent as it is', async () => {
+    await start()
+    const client = await connect()
+    await client.send(get('X: y', '/a%zz?sig=own')).heard('ok')
+    expect(world.up.requests).toEqual(['GET /a%zz?sig=own HTTP/1.1'])
+    expect(world.audit).toMatchObject([{}, { kind: 'request-allowed', path: '/a%zz' }, {}])
+    await client.send(get('X: y', `/a%zz?sig=own&key=${FAKE}`)).over()
+    expect(client.text).toContain('x-pen-denied: secret-misplaced')
+    expect(JSON.stringify(world.audit)).not.toContain('sig=')
+  })
+
   test('a request without it is sent as it is, and its answer is searched too', async () => {
     await start()
     world.up.behave = serveHttp(answer(`earlier you sent ${REAL}`))

@@ -71,6 +71,8 @@ describe('an opened connection', () => {
   for (const [what, head] of Object.entries({
     'another method': 'DELETE /repos/acme/x HTTP/1.1\r\nHost: allowed.test\r\n\r\n',
     'a method in a field': get('/repos/acme/x', 'X-HTTP-Method-Override: DELETE\r\n'),
+    'a second path, as WebDAV names it': get('/repos/acme/x', 'Destination: /other/x\r\n'),
+    'a second path, as S3 names it': get('/repos/acme/x', 'x-amz-copy-source: /other/x\r\n'),
     'a dot segment': get('/repos/acme/%2e%2e/other'),
     'another Host': 'GET /repos/acme/x HTTP/1.1\r\nHost: evil.test\r\n\r\n',
     'an absolute target of another host':

@@ -120,6 +120,7 @@ describe('a denied path', () => {
     ['/a%2Fb', '/a/b'],
     ['/a%2Fb', '/a%2fb'],
     ['/admin/**', '/x%c0%afadmin'],
+    ['/admin/**', '/%f8%80%80%81%a1dmin/x'],
   ])('%s: %s does not pass', (denied, path) => {
     expect(passes(denied, path)).toBe(false)
   })

@@ -52,7 +52,7 @@ export const patternReadings = (pattern: string): readonly string[] =>
   decodings(pattern).map(withoutParameters).map(fold)
 
 /** Encodings that are longer than needed. Lenient servers read a slash or a dot from them. */
-const OVERLONG = /%(?:C[01]|E0%[89]|F0%8)/i
+const OVERLONG = /%(?:C[01]|E0%[89]|(?:F0|F8|FC)%8)/i
 /** In place of an encoded slash that stays a part of its segment. No path has it: control characters are refused. */
 const KEPT_SLASH = '%0A'
 

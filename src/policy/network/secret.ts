@@ -1,5 +1,7 @@
 /** A secret that the gateway puts into requests. The sandbox has a placeholder, and never the value: see decision 81. */
+import { PenError } from '../../base/error.ts'
 import type { NetworkPolicy } from '../policy.ts'
+import type { Sourced } from '../source.ts'
 import type { Allowed } from './decide-connection.ts'
 import { type AllowRule, covers, printRule } from './net-rule.ts'
 import type { NetworkIndex } from './network.ts'
@@ -40,6 +42,21 @@ export const AWS_PARTS = ['ACCESS_KEY_ID', 'SECRET_ACCESS_KEY', 'SESSION_TOKEN']
 /** The variables inside that hold placeholders, or those of the host for the name in `env`. */
 export const variablesOf = ({ sign }: Pick<Secret, 'sign'>, name: string): readonly string[] =>
   sign === undefined ? [name] : AWS_PARTS.map(part => `${name}_${part}`)
+
+/** With one name for two secrets, the value of one would go to the hosts of the other. */
+export function refuseSameName(secrets: readonly Sourced<Secret>[]): void {
+  const seen = new Set<string>()
+  for (const { rule, source } of secrets)
+    for (const variable of variablesOf(rule, rule.name)) {
+      if (seen.has(variable))
+        throw new PenError('CONFIG_VALUE', {
+          what: `secrets: two of them have the variable ${variable}`,
+          at: source.place ?? source.layer,
+          hint: 'give each its own name, or name all hosts of a value in one entry',
+        })
+      seen.add(variable)
+    }
+}
 
 /** A connection of which the gateway sees the requests. */
 interface Connection {

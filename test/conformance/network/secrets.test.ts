@@ -263,9 +263,10 @@ forEachKind(
   { containers: true },
 )
 
-async function refusedStart(project: Project, secrets: readonly object[]): Promise<string> {
+const HELD = { name: 'A', from: { env: 'HOST_KEY' } }
+async function refusedStart(project: Project, secrets: readonly object[], flags: string[] = []) {
   project.writeLive('config.json', config({ secrets }))
-  const { code, err } = await project.run('echo started', { env })
+  const { code, err } = await project.run('echo started', { env, flags })
   expect(code).toBe(2)
   return err
 }
@@ -281,6 +282,8 @@ forEachKind(
     expect(await refusedStart(project, [{ name: 'A', from: { command: ['false'] }, to }])).toContain(
       'failed with exit code 1',
     )
+    const twice = ['allowed.test:443', 'evil.test:443'].map(host => ({ ...HELD, to: [host] }))
+    expect(await refusedStart(project, twice)).toContain('two of them have the variable A')
     project.write('token', `${KEY}\n`)
     project.adopt('token')
     expect(
@@ -290,6 +293,10 @@ forEachKind(
     expect(
       await refusedStart(project, [{ name: 'A', from: { file: join(project.home, 'link/token') }, to }]),
     ).toContain('the sandbox can read')
+    expect(await refusedStart(project, [{ ...HELD, to }], ['--env', 'HOST_KEY'])).toContain(
+      'variable HOST_KEY',
+    )
+    expect((await project.run('echo started', { env, flags: ['--env', 'PATH'] })).out).toBe('started\n')
     project.writeLive('config.json', config({ secrets: [] }))
     project.write('agent-permissions.json', config())
     const { code, err } = await project.run('true', { env })
