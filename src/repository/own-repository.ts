@@ -24,7 +24,7 @@ import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { looksLikeGitDir } from '../survey/git/directory.ts'
-import { fingerprint, IN_PART } from './copy/fingerprint.ts'
+import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
 import { MountedPlaces } from './copy/mounted-places.ts'
 import type { Pinned } from './copy/pin-tips.ts'
 import type { RefEvent } from './sync/repository-sync.ts'
@@ -239,7 +239,7 @@ export class OwnRepository {
   }
 
   #look(): string {
-    return `${fingerprint(this.dir, this.#places)}\n${fingerprint(this.#options.git.path, this.#places)}`
+    return bothFingerprints(this.dir, this.#options.git.path, this.#places)
   }
 
   async #sync(): Promise<void> {

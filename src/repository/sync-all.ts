@@ -1,4 +1,5 @@
 /** Syncs the project's repository and each of its submodules. */
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { BoxWorld } from '../backend/box.ts'
 import { printable } from '../base/printable.ts'
 import { takeLock } from '../config/lock.ts'
@@ -7,7 +8,8 @@ import type { HostPath } from '../policy/files/path.ts'
 import { showSetting } from '../survey/git/config.ts'
 import { readGitConfig } from '../survey/git/directory.ts'
 import { guardedIn } from './consent/consent.ts'
-import { OWN_KEYS, syncedFile } from './copy/make-own-directory.ts'
+import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
+import { inStepFile, OWN_KEYS, syncedFile } from './copy/make-own-directory.ts'
 import { GitBox } from './git/git-box.ts'
 import { HostGit } from './git/host-git.ts'
 import { Budget } from './sync/budget.ts'
@@ -74,6 +76,9 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
     for (const directory of deepestFirst(git)) {
       const below = directory.path.slice(git.path.length)
       const file = syncedFile(`${entry}/synced`, below)
+      const [inStep, now] = [inStepFile(file), bothFingerprints(`${dir}${below}`, directory.path)]
+      // A sync takes ten git commands, and there may be many submodules.
+      if (below !== '' && isInStep(inStep, now)) continue
       const sync = new RepositorySync(
         {
           ...syncOptions(options, directory, below),
@@ -90,13 +95,16 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
         let report = await sync.run()
         for (let turn = 1; report.left > 0 && budget.refsLeft > 0 && turn < MAX_TURNS; turn++)
           report = await sync.run()
-        lines.push(...describeReport(below, report, world.sandbox.id))
+        const told = describeReport(below, report, world.sandbox.id)
+        told.push(...changedSettings(directory.path, `${dir}${below}`))
+        if (report.isComplete && told.length === 0) writeFileSync(inStep, now)
+        else rmSync(inStep, { force: true })
+        lines.push(...told)
         isComplete &&= report.isComplete
       } finally {
         // Also what was applied before a failure.
         writeSynced(file, sync.synced)
       }
-      lines.push(...changedSettings(directory.path, `${dir}${below}`))
     }
   } catch (error) {
     isComplete = false
@@ -110,6 +118,9 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   }
   return { isComplete, hasFailed, lines }
 }
+
+const isInStep = (file: string, now: string): boolean =>
+  !now.includes(IN_PART) && existsSync(file) && readFileSync(file, 'utf8') === now
 
 /** In a box: a link in the directory leads nowhere there. */
 export async function removeLocks(

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { symlinkSync } from 'node:fs'
+import { symlinkSync, writeFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { TemporaryRepository } from '../temporary-repository.ts'
 import { TwoRepositories } from './two-repositories.ts'
@@ -29,6 +29,23 @@ test.each(['lib', 'テスト'.repeat(10)])(
     two.host.at(name, 'fsck', '--strict')
   },
 )
+
+test('a submodule in which nothing changed is not looked at; one that changed is', async () => {
+  using library = new TemporaryRepository()
+  library.commit('lib')
+  using two = new TwoRepositories()
+  two.host.commit('one')
+  two.host.git('submodule', '--quiet', 'add', library.top, 'lib')
+  two.host.git('commit', '-q', '-m', 'a submodule')
+  two.start()
+  // git fails there, and no fingerprint tells that.
+  writeFileSync(`${two.own}/modules/lib/commondir`, '/nonexistent\n')
+  const id = two.commitInside('two')
+  expect(await two.sync()).toEqual(DONE)
+  expect(two.host.git('rev-parse', 'main')).toBe(id)
+  writeFileSync(`${two.own}/modules/lib/HEAD`, 'ref: refs/heads/other\n')
+  expect((await two.sync()).hasFailed).toBe(true)
+})
 
 test.each(['directly', 'through a link', 'by a relative path'])(
   'objects that the host borrows %s are not copied',

@@ -29,7 +29,7 @@ const MAX_DIRECTORIES = 200
 export const IN_PART = '…'
 
 /** `records` are its worktrees and submodules below `dir`; `.` is the repository itself. */
-export function fingerprint(dir: string, records: readonly string[]): string {
+function fingerprint(dir: string, records: readonly string[]): string {
   const parts: string[] = []
   let left = MAX_DIRECTORIES
   const walk = (path: string): void => {
@@ -47,6 +47,10 @@ export function fingerprint(dir: string, records: readonly string[]): string {
   if (left < 0) parts.push(IN_PART)
   return parts.join(' ')
 }
+
+/** Of the sandbox's directory and of the host's. */
+export const bothFingerprints = (own: string, theirs: string, records: readonly string[] = ['.']): string =>
+  `${fingerprint(own, records)}\n${fingerprint(theirs, records)}`
 
 function look(path: string): string {
   try {

@@ -28,6 +28,7 @@ import { basename, dirname } from '../../base/posix-path.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
 import { syncedText } from '../sync/synced-file.ts'
+import { bothFingerprints } from './fingerprint.ts'
 import { foldRefs } from './fold-refs.ts'
 
 const COPIED_DIRECTORIES = ['info', 'hooks', 'rebase-merge', 'rebase-apply', 'sequencer']
@@ -69,7 +70,9 @@ export function makeOwnDirectory(git: GitDirectory, to: string, synced: string):
   writeFileSync(synced, syncedText(heads, packed, stashes))
   for (const submodule of submodules) {
     const below = submodule.path.slice(path.length)
-    makeOwnDirectory(submodule, `${to}${below}`, syncedFile(synced, below))
+    const [own, file] = [`${to}${below}`, syncedFile(synced, below)]
+    makeOwnDirectory(submodule, own, file)
+    writeFileSync(inStepFile(file), bothFingerprints(own, submodule.path))
   }
 }
 
@@ -101,6 +104,9 @@ function removeBelow(path: string, except?: string): void {
 /** The file of a submodule, beside the one of its repository. By a hash: a path can be longer than a file name. */
 export const syncedFile = (top: string, below: string): string =>
   below === '' ? top : `${top}-${new Bun.CryptoHasher('sha256').update(below).digest('hex')}`
+
+/** Beside the synced file of a submodule. While its fingerprints are these, nothing is to sync. */
+export const inStepFile = (synced: string): string => `${synced}.in-step`
 
 /** What belongs to one worktree: HEAD, index, an unfinished operation. */
 function copyRecord(from: string, to: string): void {
