@@ -14,9 +14,17 @@ const CHANGED =
   'ulimit -t 60; exec git diff-tree -r -z --raw --no-renames --no-abbrev --ignore-submodules=none "$1" "$2"'
 /** With a letter for each entry: S is skip-worktree, a small letter is assume-unchanged. */
 const ENTRIES = 'git ls-files -z --stage -v --full-name'
-const SET_ENTRIES = `${IS_AT} || exit 0; git update-index -z --index-info`
-const SET_FLAG = 'git update-index -z "$1" --stdin'
-const CONE = `[ "$(git config --type=bool core.sparseCheckoutCone)" = true ] || exit 0
+/**
+ * git compares a file with its entry by content, when the file is as new as the index. Only that shows a change within the
+ * second of the last look. git here does not see the working tree, so the index keeps its time, rounded down.
+ */
+const keepingTime = (command: string): string => `time=$(date -r "$GIT_DIR/index" +%s 2>/dev/null)
+${command} || exit
+[ -z "$time" ] || touch -c -m -d "@$time" "$GIT_DIR/index"`
+const SET_ENTRIES = `${IS_AT} || exit 0; ${keepingTime('git update-index -z --index-info')}`
+const SET_FLAG = keepingTime('git update-index -z "$1" --stdin')
+const CONE = `[ "$(git config --type=bool core.sparseCheckout)" = true ] || exit 0
+[ "$(git config --type=bool core.sparseCheckoutCone)" = true ] || exit 0
 cat "$(git rev-parse --git-path info/sparse-checkout)"`
 
 /** All refs move together. When git refuses that, each moves on its own. Returns those that git refused. */
@@ -96,7 +104,7 @@ export async function applyIndex(
   )
   if (lines.length === 0) return
   await runGit(git, { script: SET_ENTRIES, args: [branch, commit], input: bytes(lines), ...place })
-  const outside = await outsideSparse(git, place, entries, moved)
+  const outside = await outsideSparse(git, place, moved)
   for (const [flag, test] of FLAGS) {
     const paths = moved.flatMap(({ path, after }) =>
       after !== '' && test(entries.get(path)?.letter ?? outside.get(path) ?? '') ? [`${path}\0`] : [],
@@ -109,12 +117,10 @@ export async function applyIndex(
 async function outsideSparse(
   git: GitRunner,
   at: At,
-  entries: ReadonlyMap<string, IndexEntry>,
   moved: readonly Change[],
 ): Promise<ReadonlyMap<string, string>> {
-  const isSparse = [...entries.values()].some(({ letter }) => letter.toUpperCase() === 'S')
   const added = moved.flatMap(({ path, before, after }) => (before === '' && after !== '' ? [path] : []))
-  if (!isSparse || added.length === 0) return new Map()
+  if (added.length === 0) return new Map()
   const hasPath = readCone((await runGit(git, { script: CONE, ...at })).toString('latin1'))
   return new Map(added.flatMap(path => (hasPath(path) ? [] : [[path, 'S'] as const])))
 }
