@@ -1,6 +1,7 @@
 /** Lines for the user about a sync: only what is not on the host as expected. */
 import { printable, shellWord } from '../../base/printable.ts'
-import { type Aside, HELD_HEAD } from './plan-sync.ts'
+import { HELD_HEAD } from './plan-heads.ts'
+import type { Aside } from './plan-sync.ts'
 import type { SyncReport } from './repository-sync.ts'
 
 const MAX_LINES = 20

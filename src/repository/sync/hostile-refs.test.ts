@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { judgeName, planSync, type Synced, type SyncRules } from './plan-sync.ts'
+import { judgeName } from './judge-name.ts'
+import { planSync, type Synced, type SyncRules } from './plan-sync.ts'
 import type { Head, RepositoryState } from './state.ts'
 
 const [OLD, NEW] = ['1'.repeat(40), '2'.repeat(40)]
@@ -95,4 +96,12 @@ test('a branch with the name of a remote is refused', () => {
   expect(judgeName('refs/heads/origin', there)).toContain('remote')
   expect(judgeName('refs/heads/ORIGIN', there)).toContain('remote')
   expect(judgeName('refs/heads/other', there)).toBeUndefined()
+})
+
+test('two new refs that shadow each other do not both cross', async () => {
+  const names = ['refs/heads/v1', 'refs/tags/v1', 'refs/heads/New', 'refs/heads/new']
+  const refs = { ...main, ...Object.fromEntries(names.map(name => [name, NEW])) }
+  const plan = await planSync(state(refs, onMain), state(main, onMain), rules())
+  expect(plan.refs.map(({ name }) => name)).toEqual(['refs/heads/v1', 'refs/heads/New'])
+  expect(plan.refused.map(({ name }) => name)).toEqual(['refs/tags/v1', 'refs/heads/new'])
 })

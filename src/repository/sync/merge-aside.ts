@@ -10,9 +10,8 @@ import { fields, type GitRunner, runGit } from '../git/git-runner.ts'
 import { HostGit } from '../git/host-git.ts'
 import { MAX_SYNC_MS, type SyncAllOptions } from '../sync-all.ts'
 import { applyIndex, applyRefs, type Change, pathText } from './apply-sync.ts'
-import { currentCommit } from './plan-sync.ts'
-import { OLDER } from './repository-sync.ts'
-import { type RepositoryState, readHostState } from './state.ts'
+import { OLDER } from './set-aside.ts'
+import { currentCommit, type RepositoryState, readHostState } from './state.ts'
 
 const LIST = `git for-each-ref --format='%(objectname) %(refname)' "$1"`
 /** Exit code 1: conflicts. Their paths follow the id of the tree, and end with an empty field. */

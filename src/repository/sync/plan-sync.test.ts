@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { HELD_HEAD, judgeName, planSync, type SyncRules } from './plan-sync.ts'
+import { HELD_HEAD } from './plan-heads.ts'
+import { planSync, type SyncRules } from './plan-sync.ts'
 import type { Head, RepositoryState } from './state.ts'
 
 /** A history: B and C come after A, D after B, M after B and C. X is another root. */
@@ -278,18 +279,6 @@ describe('what needs consent', () => {
 test('stashes that are not there are stored, oldest first', async () => {
   const plan = await planSync(state({}, {}, ['D', 'C', 'A']), state({}, {}, ['A']), rules({}))
   expect(plan.stashes).toEqual(['C', 'D'])
-})
-
-test('two new refs that shadow each other do not both cross', async () => {
-  const here = state({
-    'refs/heads/v1': 'A',
-    'refs/tags/v1': 'B',
-    'refs/heads/New': 'A',
-    'refs/heads/new': 'B',
-  })
-  const plan = await planSync(here, state({}), rules({}, { judge: judgeName }))
-  expect(plan.refs.map(({ name }) => name)).toEqual(['refs/heads/v1', 'refs/heads/New'])
-  expect(plan.refused.map(({ name }) => name)).toEqual(['refs/tags/v1', 'refs/heads/new'])
 })
 
 describe('any three states', () => {

@@ -148,6 +148,10 @@ export const commits = ({ heads }: RepositoryState): string[] =>
 export const knownTo = (state: RepositoryState): ReadonlySet<string> =>
   new Set([...state.refs.values(), ...commits(state)])
 
+/** What the host, or the sandbox, has checked out. */
+export const currentCommit = ({ heads }: RepositoryState, records: readonly string[]): string | undefined =>
+  records.map(record => heads.get(record)?.commit).find(commit => commit !== undefined)
+
 /** A branch without a commit is compared with no files. */
 const STAGED = `head=$(git rev-parse -q --verify 'HEAD^{commit}') || head=$(git hash-object -t tree /dev/null) || exit
 git diff-index --cached --ignore-submodules=none "$head"`
