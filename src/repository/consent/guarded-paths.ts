@@ -4,7 +4,7 @@
  */
 import { lstatSync } from 'node:fs'
 import { readRegularFile } from '../../base/regular-file.ts'
-import { parentsOf } from '../sync/apply-sync.ts'
+import { parentsOf } from '../sync/changed-paths.ts'
 import type { SyncAllOptions } from '../sync-all.ts'
 
 /** An entry is a mode and an id, as git writes them. It is empty where there is none. */

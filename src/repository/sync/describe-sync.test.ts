@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { describeReport } from './describe-sync.ts'
 
 const NOTHING = {
-  moved: [],
+  isLate: false,
   aside: [],
   refused: [],
   deleted: [],

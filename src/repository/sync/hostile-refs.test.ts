@@ -49,14 +49,15 @@ describe('HEAD', () => {
   for (const name of ['refs/heads/$(id)', `refs/replace/${OLD}`, 'refs/tags/v1', 'refs/heads/HEAD'])
     test(`does not move to ${name}`, async () => {
       const plan = await planSync(state(main, head(name, undefined)), state(main, onMain), rules())
-      expect(plan.heads).toEqual([])
+      expect(plan.worktrees).toEqual([])
       expect(plan.refused.map(ref => ref.name)).toEqual([name])
     })
 
   test('the index follows the branch, also when the sandbox commits while its state is read', async () => {
     const here = state({ 'refs/heads/main': NEW }, head('refs/heads/main', '3'.repeat(40)))
     const plan = await planSync(here, state(main, onMain), rules())
-    expect(plan.indexes).toEqual([{ record: '.', branch: 'refs/heads/main', old: OLD, new: NEW }])
+    const [move] = plan.worktrees
+    expect([move?.head, move?.ref, move?.index]).toEqual([undefined, plan.refs[0], { old: OLD, new: NEW }])
   })
 
   test('stays where a branch without a commit has none to follow', async () => {
@@ -65,7 +66,7 @@ describe('HEAD', () => {
       state(main, onMain),
       rules(),
     )
-    expect(plan.heads).toEqual([])
+    expect(plan.worktrees).toEqual([])
   })
 })
 

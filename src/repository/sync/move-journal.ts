@@ -4,55 +4,66 @@
  */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { writeFileAtomically } from '../../base/atomic-file.ts'
-import type { GitRunner } from '../git/git-runner.ts'
+import { type At, type GitRunner, recordAt } from '../git/git-runner.ts'
 import type { Applied } from './agreement.ts'
-import { type At, applyIndex } from './apply-sync.ts'
-import type { IndexMove, SyncPlan } from './plan-sync.ts'
-import { type Head, type RepositoryState, sameHead } from './state.ts'
+import { applyWorktree } from './apply-sync.ts'
+import type { SyncPlan, WorktreeMove } from './plan-sync.ts'
+import { type RepositoryState, sameHead } from './state.ts'
 
-export type Moves = Pick<SyncPlan, 'refs' | 'heads' | 'indexes'>
+export type Moves = Pick<SyncPlan, 'refs' | 'worktrees'>
 
-export const movesHead = ({ refs, heads }: Moves): boolean => refs.length + heads.length > 0
+export const movesHead = ({ refs, worktrees }: Moves): boolean => refs.length + worktrees.length > 0
 
 export class MoveJournal {
   readonly #file: string
+  readonly #indexFile: string
   /** Of earlier syncs, where the index is locked or an operation is open. */
-  #late: readonly IndexMove[] = []
+  #late: readonly WorktreeMove[] = []
 
-  constructor(file: string) {
+  /** `indexFile` is the name of a new index, which a killed sync may have left. */
+  constructor(file: string, indexFile: string) {
     this.#file = file
+    this.#indexFile = indexFile
   }
 
   /** Returns what had moved when the last sync was killed. Indexes that can follow now do. */
   async catchUp(git: GitRunner, at: At, theirs: RepositoryState): Promise<Applied> {
     if (!existsSync(this.#file)) return {}
-    const { refs, heads, indexes } = JSON.parse(readFileSync(this.#file, 'utf8')) as Moves
-    const headOf = ({ record }: IndexMove): Head | undefined => theirs.heads.get(record)
-    this.#late = indexes.filter(move => headOf(move)?.isBusy)
-    for (const move of indexes) {
+    const { refs, worktrees } = JSON.parse(readFileSync(this.#file, 'utf8')) as Moves
+    const late: WorktreeMove[] = []
+    for (const { record, from, head, index } of worktrees) {
+      const { isBusy, branch, commit } = theirs.heads.get(record) ?? {}
+      if (index === undefined) continue
       // What the killed sync did not reach is planned again, and its objects may be gone.
-      const { branch, commit, isBusy } = headOf(move) ?? {}
-      if (!isBusy && branch === move.branch && commit === move.new) await applyIndex(git, at, move)
+      const move = { record, from: { branch: (head ?? from).branch, commit: index.new }, index }
+      if (isBusy) late.push(move)
+      else if (branch === move.from.branch && commit === index.new) {
+        const more = { message: 'pen: after a sync that was killed', file: this.#indexFile }
+        if (!(await applyWorktree(git, at, move, more))) late.push(move)
+      } else await git({ script: 'rm -f "$GIT_DIR/$1"', args: [this.#indexFile], ...recordAt(at, record) })
     }
+    this.#late = late
     this.end()
     return {
       refs: refs.filter(move => theirs.refs.get(move.name) === move.new),
-      heads: heads.filter(move => sameHead(theirs.heads.get(move.record), move.head)),
+      worktrees: worktrees.filter(
+        ({ record, head }) => head !== undefined && sameHead(theirs.heads.get(record), head),
+      ),
     }
   }
 
   /** Before the first move. */
   begin(moves: Moves): void {
-    if (movesHead(moves)) this.#write({ ...moves, indexes: [...this.#late, ...moves.indexes] })
+    if (movesHead(moves)) this.#write({ ...moves, worktrees: [...this.#late, ...moves.worktrees] })
   }
 
   /** After the last move. */
   end(): void {
-    if (this.#late.length > 0) this.#write({ refs: [], heads: [], indexes: this.#late })
+    if (this.#late.length > 0) this.#write({ refs: [], worktrees: this.#late })
     else rmSync(this.#file, { force: true })
   }
 
-  #write(moves: Moves): void {
-    writeFileAtomically(this.#file, JSON.stringify(moves))
+  #write({ refs, worktrees }: Moves): void {
+    writeFileAtomically(this.#file, JSON.stringify({ refs, worktrees }))
   }
 }

@@ -1,6 +1,6 @@
 /** Decides where HEAD and the index of each worktree go. They move together with the branch of HEAD, or wait together. */
 import { isWaiting } from './choose-refs.ts'
-import type { Aside, HeadMove, IndexMove, RefMove, Refused, SyncPlan, SyncRules } from './plan-sync.ts'
+import type { Aside, RefMove, Refused, SyncPlan, SyncRules, WorktreeMove } from './plan-sync.ts'
 import { type RepositoryState, sameHead } from './state.ts'
 
 /** The name of a HEAD without a branch that is put aside. */
@@ -12,7 +12,7 @@ interface PlannedRefs {
   readonly elsewhere: ReadonlySet<string>
 }
 
-interface PlannedHeads extends Pick<SyncPlan, 'heads' | 'indexes'> {
+interface PlannedHeads extends Pick<SyncPlan, 'worktrees'> {
   readonly held: readonly Aside[]
   readonly odd: SyncPlan['refused']
   /** HEAD moved, and has to wait. */
@@ -36,8 +36,7 @@ export async function planHeads(
 ): Promise<PlannedHeads> {
   const after = new Map(there.refs)
   for (const { name, new: id } of moves) after.set(name, id)
-  const heads: HeadMove[] = []
-  const indexes: IndexMove[] = []
+  const worktrees = new Map<string, WorktreeMove>()
   const held: Aside[] = []
   const odd: Refused[] = []
   let late = false
@@ -49,9 +48,12 @@ export async function planHeads(
       late ||= hasMoved
       continue
     }
-    // HEAD may stay on a branch that moves. Each way has its index move: see `applyIndex`.
+    // HEAD may stay on a branch that moves. Two worktrees can have one branch, by force: it moves with the first.
     const move = moves.find(({ name }) => name === to.branch)
-    if (move !== undefined) indexes.push({ record, branch: move.name, old: to.commit, new: move.new })
+    const isFirst = ![...worktrees.values()].some(({ ref }) => ref === move)
+    const ref = isFirst ? move : undefined
+    const start = { record, from: isFirst || move === undefined ? to : { ...to, commit: move.new }, ref }
+    if (move !== undefined) worktrees.set(record, { ...start, index: { old: to.commit, new: move.new } })
     if (sameHead(from, to)) continue
     if (!sameHead(to, was)) {
       // It moved on both sides. A branch was looked at among the refs.
@@ -91,11 +93,10 @@ export async function planHeads(
       held.push({ name: from.branch ?? HELD_HEAD, id: commit, reason: 'consent', paths })
       continue
     }
-    heads.push({ record, old: to, head: from })
-    if (commit !== undefined && commit !== to.commit)
-      indexes.push({ record, branch: from.branch, old: to.commit, new: commit })
+    const index = commit === undefined || commit === to.commit ? undefined : { old: to.commit, new: commit }
+    worktrees.set(record, { ...start, head: from, index })
   }
-  return { heads, indexes, held, odd, late }
+  return { worktrees: [...worktrees.values()], held, odd, late }
 }
 
 async function isInOne(

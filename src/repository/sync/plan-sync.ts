@@ -21,20 +21,17 @@ export interface RefMove {
   readonly new: string
 }
 
-export interface HeadMove {
+/** What moves together in one worktree. */
+export interface WorktreeMove {
   readonly record: string
-  /** What it must be now. */
-  readonly old: Head
-  readonly head: Head
-}
-
-/** An index follows HEAD of its worktree from one commit to another. Undefined: no commit yet. */
-export interface IndexMove {
-  readonly record: string
-  /** Where HEAD must be when the index moves. Undefined: detached. */
-  readonly branch: string | undefined
-  readonly old: string | undefined
-  readonly new: string
+  /** Where HEAD must be now. */
+  readonly from: Pick<Head, 'branch' | 'commit'>
+  /** Of the branch that HEAD is on. It is one of the plan's refs. */
+  readonly ref?: RefMove | undefined
+  /** Where HEAD goes. */
+  readonly head?: Head | undefined
+  /** The index follows from one commit to the other. Undefined: no commit yet. */
+  readonly index?: { readonly old: string | undefined; readonly new: string } | undefined
 }
 
 /** `consent`: the host's git would run or enter what the commits bring, so a person looks at them first. */
@@ -60,8 +57,7 @@ export interface Refused {
 
 export interface SyncPlan {
   readonly refs: readonly RefMove[]
-  readonly heads: readonly HeadMove[]
-  readonly indexes: readonly IndexMove[]
+  readonly worktrees: readonly WorktreeMove[]
   readonly aside: readonly Aside[]
   /** Names that would mislead git or a reader. Hostile text. */
   readonly refused: readonly Refused[]
@@ -105,14 +101,13 @@ export async function planSync(
   chosen: Chosen = chooseRefs(here, there, rules),
 ): Promise<SyncPlan> {
   const { refs, aside } = await placeRefs(there, rules, chosen)
-  const { heads, indexes, held, odd, late } = await planHeads(here, there, rules, {
+  const { worktrees, held, odd, late } = await planHeads(here, there, rules, {
     moves: refs,
     elsewhere: chosen.elsewhere,
   })
   return {
     refs,
-    heads,
-    indexes,
+    worktrees,
     aside: [...aside, ...held],
     refused: [...chosen.refused, ...odd],
     deleted: chosen.deleted,

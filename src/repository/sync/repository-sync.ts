@@ -1,17 +1,26 @@
 /** Brings the sandbox's repository and the host's one in step. One object per git directory: the project's, and each submodule's. */
 import type { AuditEventOf } from '../../audit/event.ts'
+import { basename, dirname } from '../../base/posix-path.ts'
 import { Consent, type Guarded } from '../consent/consent.ts'
 import { hasCommit } from '../consent/new-commits.ts'
-import type { GitRunner } from '../git/git-runner.ts'
+import type { At, GitRunner } from '../git/git-runner.ts'
 import { importLargeFiles } from '../import/import-large-files.ts'
 import { type ImportOptions, importObjects, spend } from '../import/import-objects.ts'
 import { Agreement } from './agreement.ts'
-import { type At, applyHead, applyIndex, applyRefs, type Change, pathText, storeStash } from './apply-sync.ts'
+import { applyRefs, applyWorktree, storeStash } from './apply-sync.ts'
+import { type Change, pathText } from './changed-paths.ts'
 import { chooseRefs } from './choose-refs.ts'
 import { judgeName } from './judge-name.ts'
 import { MoveJournal, movesHead } from './move-journal.ts'
 import { HELD_HEAD } from './plan-heads.ts'
-import { type Aside, planSync, type Synced, type SyncPlan, type SyncRules } from './plan-sync.ts'
+import {
+  type Aside,
+  planSync,
+  type RefMove,
+  type Synced,
+  type SyncPlan,
+  type SyncRules,
+} from './plan-sync.ts'
 import { commitsIn, dropAside, setAside, withWorktrees } from './set-aside.ts'
 import {
   currentCommit,
@@ -21,7 +30,6 @@ import {
   type RepositoryState,
   readHostState,
   readState,
-  sameHead,
   sameHeads,
 } from './state.ts'
 
@@ -50,9 +58,17 @@ export interface SyncOptions extends ImportOptions {
 
 export type RefEvent = AuditEventOf<'ref-moved' | 'ref-refused'>
 
-export interface SyncReport extends Pick<SyncPlan, 'aside' | 'refused' | 'deleted' | 'left'> {
-  /** Refs that moved on the host. */
-  readonly moved: readonly string[]
+interface Applied {
+  readonly moved: readonly RefMove[]
+  /** git refused them. */
+  readonly failed: readonly RefMove[]
+  /** HEAD or the index changed at this moment. The same sync can go on when it is repeated. */
+  readonly isLate: boolean
+}
+
+export interface SyncReport
+  extends Pick<SyncPlan, 'aside' | 'refused' | 'deleted' | 'left'>,
+    Pick<Applied, 'isLate'> {
   /** Worktrees that were made in the sandbox. The host's git does not know them. */
   readonly worktrees: readonly string[]
   /** An operation is unfinished in the sandbox's repository. */
@@ -78,6 +94,8 @@ export class RepositorySync {
   readonly #at: At
   readonly #synced: Agreement
   readonly #journal: MoveJournal
+  /** The new index of a worktree, until it is in its place. */
+  readonly #indexFile: string
   /** Objects that this sync has brought. */
   readonly #imported = new Set<string>()
 
@@ -85,7 +103,8 @@ export class RepositorySync {
     this.#options = options
     this.#at = options.gitDir === undefined ? {} : { gitDir: options.gitDir }
     this.#synced = new Agreement(synced)
-    this.#journal = new MoveJournal(options.journal)
+    this.#indexFile = `index.pen-${basename(dirname(options.scratch))}`
+    this.#journal = new MoveJournal(options.journal, this.#indexFile)
   }
 
   get synced(): Synced {
@@ -107,15 +126,16 @@ export class RepositorySync {
     const { out, needed } = await this.#planToHost(own, theirs)
     const tools = (await onlyInside(host.run, this.#at, own)).map(([name]) => ({ name, ...OTHER }))
     const plan = { ...out, refused: [...large, ...out.refused, ...tools] }
-    const { moved, aside, refused } = await this.#toHost(plan, needed)
+    const { aside, refused, ...applied } = await this.#toHost(plan, needed)
     const after = await readHostState(host.run, gitDir)
     const back = await planSync(after, own, {
       ...this.#rules(CROSSES_TO_SANDBOX, () => undefined),
       sharesBranches: true,
     })
+    let { isLate } = applied
     // A plan for a HEAD that the sandbox moved meanwhile is left to the next sync.
     if (!movesHead(back) || sameHeads(own, await readState(box.run, gitDir))) {
-      await this.#apply(box.run, back, TO_SANDBOX)
+      isLate ||= (await this.#apply(box.run, back, TO_SANDBOX)).isLate
       const message = TO_SANDBOX
       await setAside(box.run, this.#at, { below: 'host', refs: back.aside, message, onNew: () => undefined })
     }
@@ -126,14 +146,13 @@ export class RepositorySync {
       !isOpen &&
       !isStaged &&
       !out.waits &&
-      // The user moved HEAD just before pen did.
-      out.heads.every(({ record, head }) => sameHead(this.#synced.heads.get(record), head)) &&
+      !isLate &&
       out.left === 0 &&
       !aside.some(({ reason }) => reason === 'consent') &&
       refused.length === 0 &&
       worktrees.length === 0
     return {
-      moved,
+      isLate,
       aside,
       refused,
       deleted: out.deleted,
@@ -181,7 +200,7 @@ export class RepositorySync {
   async #toHost(
     planned: SyncPlan,
     needed: Consent,
-  ): Promise<Pick<SyncReport, 'moved' | 'aside' | 'refused'>> {
+  ): Promise<Pick<SyncReport, 'isLate' | 'aside' | 'refused'>> {
     const { host, sandbox, consent } = this.#options
     const { commits: put, others } = await commitsIn(host.run, this.#at, planned.aside)
     const plan = { ...planned, aside: put, refused: [...planned.refused, ...others] }
@@ -192,7 +211,7 @@ export class RepositorySync {
     spend(this.#options, { refs: count, moves: plan.refs.length })
     this.#record(plan, held)
     this.#journal.begin(plan)
-    const failed = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
+    const { moved, failed, isLate } = await this.#apply(host.run, { ...plan, stashes }, TO_HOST)
     this.#journal.end()
     const left = await commitsIn(
       host.run,
@@ -205,17 +224,18 @@ export class RepositorySync {
     const more = { message: TO_HOST, onNew: () => spend(this.#options, { refs: 1 }) }
     await setAside(host.run, this.#at, { below: sandbox, refs: arrived, ...more })
     await setAside(host.run, this.#at, { below: `${sandbox}/held`, refs: waiting, ...more })
-    const moved = plan.refs.filter(move => !failed.includes(move)).map(({ name }) => name)
-    const heads = plan.heads.map(({ head }) => head.branch ?? HELD_HEAD)
-    const there = [...moved, ...heads, ...arrived.map(({ name }) => name), ...stashes.map(heldStash)]
+    const heads = plan.worktrees.flatMap(({ head }) => (head === undefined ? [] : [head.branch ?? HELD_HEAD]))
+    const names = [...moved, ...arrived].map(({ name }) => name)
+    const there = [...names, ...heads, ...stashes.map(heldStash)]
     if (consent.size > 0) await dropAside(host.run, this.#at, `${sandbox}/held`, there)
-    return { moved, aside, refused: [...plan.refused, ...left.others] }
+    return { isLate, aside, refused: [...plan.refused, ...left.others] }
   }
 
-  #record({ refs, heads, aside, refused }: SyncPlan, held: readonly Aside[]): void {
+  #record({ refs, worktrees, aside, refused }: SyncPlan, held: readonly Aside[]): void {
     const { record, gitDir: submodule } = this.#options
     for (const { name: ref, new: commit } of refs) record({ kind: 'ref-moved', ref, commit, submodule })
-    for (const { head } of heads) record({ kind: 'ref-moved', ref: 'HEAD', commit: head.commit, submodule })
+    for (const { head } of worktrees)
+      if (head !== undefined) record({ kind: 'ref-moved', ref: 'HEAD', commit: head.commit, submodule })
     for (const { name: ref, id: commit, reason } of [...aside, ...held])
       record({ kind: 'ref-refused', ref, commit, reason, submodule })
     for (const { name: ref, why } of refused)
@@ -237,22 +257,30 @@ export class RepositorySync {
     return this.#options.consent.has(now) ? [] : [...new Set(changes.map(({ path }) => pathText(path)))]
   }
 
-  async #apply(git: GitRunner, plan: SyncPlan, message: string) {
-    const failed = await applyRefs(git, this.#at, plan.refs, message)
-    const refs = plan.refs.filter(move => !failed.includes(move))
-    this.#synced.addApplied({ refs })
-    for (const { record, old, head } of plan.heads) {
-      if (failed.some(({ name }) => name === head.branch)) continue
-      const commit = refs.find(({ name }) => name === old.branch)?.new ?? old.commit
-      const move = { record, old: { ...old, commit }, head }
-      if (await applyHead(git, this.#at, move, message)) this.#synced.addApplied({ heads: [move] })
+  /** Refs that are checked out move with HEAD and index of their worktree. */
+  async #apply(git: GitRunner, plan: SyncPlan, message: string): Promise<Applied> {
+    const withHead = new Set(plan.worktrees.map(({ ref }) => ref))
+    const others = plan.refs.filter(move => !withHead.has(move))
+    const failed = [...(await applyRefs(git, this.#at, others, message))]
+    const moved = others.filter(move => !failed.includes(move))
+    this.#synced.addApplied({ refs: moved })
+    let isLate = false
+    for (const move of plan.worktrees) {
+      const { ref, head } = move
+      const isStuck = head?.branch !== undefined && failed.some(({ name }) => name === head.branch)
+      const done = !isStuck && (await applyWorktree(git, this.#at, move, { message, file: this.#indexFile }))
+      isLate ||= done === false
+      if (done === false) continue
+      const refs = ref === undefined ? [] : [ref]
+      if (done === 'refused') failed.push(...refs)
+      else moved.push(...refs)
+      this.#synced.addApplied({ refs: done === true ? refs : [], worktrees: [move] })
     }
-    for (const move of plan.indexes) await applyIndex(git, this.#at, move)
     for (const id of plan.stashes) {
       await storeStash(git, this.#at, id, message)
       this.#synced.addApplied({ stashes: [id] })
     }
-    return failed
+    return { moved, failed, isLate }
   }
 
   #rules(crosses: RegExp, judge: SyncRules['judge']): SyncRules {

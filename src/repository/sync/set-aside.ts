@@ -1,7 +1,6 @@
 /** Refs below `refs/pen/`: what cannot move to its own name on the host, and what waits for consent. Nothing there is lost. */
 import { peel } from '../consent/new-commits.ts'
-import { type GitRunner, runGit } from '../git/git-runner.ts'
-import type { At } from './apply-sync.ts'
+import { type At, type GitRunner, runGit } from '../git/git-runner.ts'
 import type { Aside, Refused } from './plan-sync.ts'
 
 /** In the name of a ref that had to make room. */

@@ -2,8 +2,7 @@
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
 import { OBJECT_ID } from '../copy/fold-refs.ts'
-import { type GitRunner, runGit } from '../git/git-runner.ts'
-import { type At, recordAt } from './apply-sync.ts'
+import { type At, type GitRunner, recordAt, runGit } from '../git/git-runner.ts'
 
 /** HEAD of one worktree. */
 export interface Head {
