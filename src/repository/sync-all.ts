@@ -101,6 +101,7 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
         else rmSync(inStep, { force: true })
         lines.push(...told)
         isComplete &&= report.isComplete
+        hasFailed ||= report.hasFailed
       } finally {
         // Also what was applied before a failure.
         writeSynced(file, sync.synced)

@@ -30,6 +30,8 @@ export interface Chosen {
   readonly elsewhere: ReadonlySet<string>
 }
 
+const FIX = 'fetch all of its history inside, or delete it there; then: pen git import'
+
 export type ChoiceRules = Pick<SyncRules, 'synced' | 'maxNew' | 'crosses' | 'records' | 'judge'>
 
 export function chooseRefs(here: RepositoryState, there: RepositoryState, rules: ChoiceRules): Chosen {
@@ -81,6 +83,27 @@ export function chooseRefs(here: RepositoryState, there: RepositoryState, rules:
     return isChosen && commit !== undefined ? [commit] : []
   })
   return { moved, detached, stashes, refused, deleted, waits, left, elsewhere }
+}
+
+/** Without those whose objects were refused, by id. */
+export function without(chosen: Chosen, refused: ReadonlyMap<string, string>): Chosen {
+  const names = new Map([
+    ...chosen.stashes.map(id => ['refs/stash', id] as const),
+    ...chosen.detached.map(id => ['HEAD', id] as const),
+    ...chosen.moved.map(({ name, now }) => [name, now] as const),
+  ])
+  const odd = [...names].flatMap(([name, id]): Refused[] => {
+    const why = refused.get(id)
+    return why === undefined ? [] : [{ name, why: `its objects were not taken over: ${why}`, fix: FIX }]
+  })
+  const isThere = (id: string): boolean => !refused.has(id)
+  return {
+    ...chosen,
+    moved: chosen.moved.filter(({ now }) => isThere(now)),
+    detached: chosen.detached.filter(isThere),
+    stashes: chosen.stashes.filter(isThere),
+    refused: [...chosen.refused, ...odd],
+  }
 }
 
 /** HEAD, its branch and the index of a worktree rest while git works there, on either side. */

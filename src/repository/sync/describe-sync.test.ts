@@ -3,6 +3,7 @@ import { describeReport } from './describe-sync.ts'
 
 const NOTHING = {
   isLate: false,
+  hasFailed: false,
   aside: [],
   refused: [],
   deleted: [],

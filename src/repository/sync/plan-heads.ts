@@ -10,6 +10,8 @@ interface PlannedRefs {
   readonly moves: readonly RefMove[]
   /** Branches of worktrees that are not the sandbox's. */
   readonly elsewhere: ReadonlySet<string>
+  /** Commits without a branch that are there. */
+  readonly detached: readonly string[]
 }
 
 interface PlannedHeads extends Pick<SyncPlan, 'worktrees'> {
@@ -32,7 +34,7 @@ export async function planHeads(
     consentToStep,
     judge,
   }: SyncRules,
-  { moves, elsewhere }: PlannedRefs,
+  { moves, elsewhere, detached }: PlannedRefs,
 ): Promise<PlannedHeads> {
   const after = new Map(there.refs)
   for (const { name, new: id } of moves) after.set(name, id)
@@ -55,6 +57,7 @@ export async function planHeads(
     const start = { record, from: isFirst || move === undefined ? to : { ...to, commit: move.new }, ref }
     if (move !== undefined) worktrees.set(record, { ...start, index: { old: to.commit, new: move.new } })
     if (sameHead(from, to)) continue
+    if (from.branch === undefined && !detached.includes(from.commit ?? '')) continue
     if (!sameHead(to, was)) {
       // It moved on both sides. A branch was looked at among the refs.
       const { branch, commit } = from

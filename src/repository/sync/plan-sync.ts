@@ -104,6 +104,7 @@ export async function planSync(
   const { worktrees, held, odd, late } = await planHeads(here, there, rules, {
     moves: refs,
     elsewhere: chosen.elsewhere,
+    detached: chosen.detached,
   })
   return {
     refs,

@@ -5,11 +5,12 @@ import { Consent, type Guarded } from '../consent/consent.ts'
 import { hasCommit } from '../consent/new-commits.ts'
 import type { At, GitRunner } from '../git/git-runner.ts'
 import { importLargeFiles } from '../import/import-large-files.ts'
-import { type ImportOptions, importObjects, spend } from '../import/import-objects.ts'
+import { type ImportOptions, spend } from '../import/import-objects.ts'
 import { Agreement } from './agreement.ts'
 import { applyRefs, applyWorktree, storeStash } from './apply-sync.ts'
 import { type Change, pathText } from './changed-paths.ts'
-import { chooseRefs } from './choose-refs.ts'
+import { chooseRefs, without } from './choose-refs.ts'
+import { importTips } from './import-tips.ts'
 import { judgeName } from './judge-name.ts'
 import { MoveJournal, movesHead } from './move-journal.ts'
 import { HELD_HEAD } from './plan-heads.ts'
@@ -69,6 +70,8 @@ interface Applied {
 export interface SyncReport
   extends Pick<SyncPlan, 'aside' | 'refused' | 'deleted' | 'left'>,
     Pick<Applied, 'isLate'> {
+  /** Objects were refused, perhaps for a reason that goes away. */
+  readonly hasFailed: boolean
   /** Worktrees that were made in the sandbox. The host's git does not know them. */
   readonly worktrees: readonly string[]
   /** An operation is unfinished in the sandbox's repository. */
@@ -98,6 +101,7 @@ export class RepositorySync {
   readonly #indexFile: string
   /** Objects that this sync has brought. */
   readonly #imported = new Set<string>()
+  #hasFailed = false
 
   constructor(options: SyncOptions, synced: Synced) {
     this.#options = options
@@ -153,6 +157,7 @@ export class RepositorySync {
       worktrees.length === 0
     return {
       isLate,
+      hasFailed: this.#hasFailed,
       aside,
       refused,
       deleted: out.deleted,
@@ -183,18 +188,20 @@ export class RepositorySync {
     const stashes = chosen.stashes
     const current = currentCommit(theirs, records)
     const needed = new Consent(guarded, { refs: tips, stashes, current, until })
-    await this.#import([...tips, ...stashes], theirs)
-    const out = await planSync(own, theirs, rules, chosen)
+    const refused = await this.#import([...tips, ...stashes], theirs)
+    const out = await planSync(own, theirs, rules, without(chosen, refused))
     const now = await readHostState(host.run, gitDir)
     return sameHeads(now, theirs) ? { out, needed } : await this.#planToHost(own, now)
   }
 
   /** Each of the tips gets a ref on the host. Without one, a `git gc` there and one inside would lose it. */
-  async #import(tips: readonly string[], theirs: RepositoryState): Promise<void> {
+  async #import(tips: readonly string[], theirs: RepositoryState): Promise<ReadonlyMap<string, string>> {
     const known = [...new Set([...knownTo(theirs), ...theirs.stashes])]
     const wanted = [...new Set(tips)].filter(id => !this.#imported.has(id))
-    await importObjects(this.#options, wanted, known)
-    for (const id of wanted) this.#imported.add(id)
+    const refused = await importTips(this.#options, wanted, known)
+    for (const id of wanted) if (!refused.has(id)) this.#imported.add(id)
+    this.#hasFailed = refused.size > 0
+    return refused
   }
 
   async #toHost(
