@@ -90,11 +90,11 @@ export async function applyWorktree(
   return false
 }
 
+/** With the text that `git stash push` gave it. */
+const STORE = `text=$(git show -s --format=%s "$2" | cut -c 1-200)
+git update-ref --create-reflog -m "$1: $text" refs/stash "$2"`
+
 /** git's own `stash store` needs a working tree. */
 export async function storeStash(git: GitRunner, at: At, id: string, message: string): Promise<void> {
-  await runGit(git, {
-    script: 'git update-ref --create-reflog -m "$1" refs/stash "$2"',
-    args: [message, id],
-    ...at,
-  })
+  await runGit(git, { script: STORE, args: [message, id], ...at })
 }

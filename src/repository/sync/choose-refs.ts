@@ -73,6 +73,9 @@ export function chooseRefs(here: RepositoryState, there: RepositoryState, rules:
     if (waiting.has(name) && !elsewhere.has(name)) waits = true
     else moved.push({ name, was, now, other })
   }
+  // The last one first: dropping one renames those behind it.
+  for (const [i, id] of [...there.stashes.entries()].reverse())
+    if (synced.stashes.has(id) && !here.stashes.includes(id)) deleted.push(`stash@{${i}}`)
   const known = new Set([...there.stashes, ...synced.stashes])
   const fresh = here.stashes.filter(id => !known.has(id)).reverse()
   const stashes = fresh.slice(0, Math.max(0, rules.maxNew - count))

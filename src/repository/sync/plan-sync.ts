@@ -61,7 +61,7 @@ export interface SyncPlan {
   readonly aside: readonly Aside[]
   /** Names that would mislead git or a reader. Hostile text. */
   readonly refused: readonly Refused[]
-  /** Refs that are gone here. A deletion never crosses by itself. */
+  /** Refs and stashes that are gone here. A deletion never crosses by itself. */
   readonly deleted: readonly string[]
   /** An operation is open, or the index is locked: HEAD, its branch and the index move together, later. */
   readonly waits: boolean

@@ -155,17 +155,21 @@ export const currentCommit = ({ heads }: RepositoryState, records: readonly stri
 const STAGED = `head=$(git rev-parse -q --verify 'HEAD^{commit}') || head=$(git hash-object -t tree /dev/null) || exit
 git diff-index --cached --ignore-submodules=none "$head"`
 
-/** What the user staged before the start is staged on both sides. What git cannot tell may be staged. */
+/**
+ * What the user staged before the start is staged on both sides. What git cannot tell may be staged. `theirs` is undefined
+ * for worktrees that only the sandbox has.
+ */
 export async function hasStaged(
   own: GitRunner,
-  theirs: GitRunner,
+  theirs: GitRunner | undefined,
   at: At,
   records: readonly string[],
 ): Promise<boolean> {
   for (const record of records) {
     const call = { script: STAGED, ...recordAt(at, record) }
-    const [here, there] = await Promise.all([own(call), theirs(call)])
-    if (here.code !== 0 || there.code !== 0 || !here.stdout.equals(there.stdout)) return true
+    const [here, there] = await Promise.all([own(call), theirs?.(call)])
+    const known = there === undefined ? Buffer.alloc(0) : there.code === 0 ? there.stdout : undefined
+    if (here.code !== 0 || known === undefined || !here.stdout.equals(known)) return true
   }
   return false
 }
