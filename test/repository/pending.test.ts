@@ -29,7 +29,7 @@ test('a file that is staged in a worktree of the sandbox is listed, and a worktr
   expect(await pending(two)).toEqual(['staged files: not on the host yet'])
 })
 
-test('a stash is listed until it is on the host, with its text; one that is dropped inside is told', async () => {
+test('a stash is listed until it is on the host, with its text; one that is dropped inside is named', async () => {
   using two = started()
   for (const text of ['first work', 'second work']) {
     two.host.write('one', text)
