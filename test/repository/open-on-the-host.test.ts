@@ -90,6 +90,44 @@ describe('git gc on both sides keeps what cannot cross yet:', () => {
   })
 })
 
+describe('an operation of the host that the sandbox has a copy of', () => {
+  const rebasing = (): TwoRepositories => {
+    const two = new TwoRepositories()
+    for (const file of ['one', 'two', 'three']) two.host.commit(file)
+    two.host.git('-c', 'sequence.editor=sed -i 1ibreak', 'rebase', '-q', '-i', 'main~1')
+    return two.start()
+  }
+
+  test("is not the sandbox's, and leaves nothing to keep", async () => {
+    using two = rebasing()
+    two.inside('status')
+    expect(await two.sync()).toEqual({ isComplete: true, hasFailed: false, lines: [] })
+  })
+
+  test('is over inside when it is over on the host, and commits of the sandbox are put aside', async () => {
+    using two = rebasing()
+    await two.sync()
+    const id = two.commitInside('four')
+    expect((await two.sync()).isComplete).toBe(false)
+    two.host.git('rebase', '--continue')
+    const { isComplete, lines } = await two.sync()
+    expect([isComplete, lines.join()]).toEqual([true, expect.stringContaining('git branch NAME')])
+    expect(two.host.git('rev-parse', `refs/pen/${SANDBOX}/heads/HEAD`)).toBe(id)
+    expect(two.tryInside(['rebase', '--abort']).stderr).toContain('No rebase in progress')
+    expect(two.host.git('symbolic-ref', 'HEAD')).toBe('refs/heads/main')
+  })
+
+  test('and goes on with is its own', async () => {
+    using two = rebasing()
+    await two.sync()
+    two.inside('-c', 'core.editor=true', 'rebase', '--continue')
+    two.inside('-c', 'sequence.editor=sed -i 1ibreak', 'rebase', '-q', '-i', 'main~2')
+    two.host.git('rebase', '--abort')
+    const { isComplete, lines } = await two.sync()
+    expect([isComplete, lines.join()]).toEqual([false, expect.stringContaining('unfinished in the sandbox')])
+  })
+})
+
 describe('staged files stay in the sandbox, and pen says so', () => {
   test('in a linked worktree', async () => {
     using two = new TwoRepositories()

@@ -34,7 +34,7 @@ const state = (
 })
 
 const rules = (was: Refs, more: Partial<SyncRules> = {}): SyncRules => ({
-  synced: { refs: new Map(Object.entries(was)), heads: new Map(), stashes: new Set() },
+  synced: { refs: new Map(Object.entries(was)), heads: new Map(), stashes: new Set(), operations: new Map() },
   maxNew: 1000,
   crosses: /^refs\/(?:heads|tags|notes)\//,
   records: ['.'],
@@ -148,6 +148,7 @@ describe('a branch that is checked out', () => {
             refs: new Map([[MAIN, 'A']]),
             heads: new Map([['.', head(MAIN, 'A')]]),
             stashes: new Set(),
+            operations: new Map(),
           },
         },
       ),
@@ -175,7 +176,12 @@ describe('HEAD', () => {
       state(refs, { '.': from }),
       state(refs, { '.': to }),
       rules(refs, {
-        synced: { refs: new Map(Object.entries(refs)), heads: new Map([['.', was]]), stashes: new Set() },
+        synced: {
+          refs: new Map(Object.entries(refs)),
+          heads: new Map([['.', was]]),
+          stashes: new Set(),
+          operations: new Map(),
+        },
       }),
     )
   const [main, x] = [head(MAIN, 'A'), head('refs/heads/x', 'B')]
@@ -210,7 +216,17 @@ describe('HEAD', () => {
     const plan = await planSync(
       state({}, { 'worktrees/w': x }),
       state({}, { 'worktrees/w': main }),
-      rules({}, { synced: { refs: new Map(), heads: new Map([['worktrees/w', main]]), stashes: new Set() } }),
+      rules(
+        {},
+        {
+          synced: {
+            refs: new Map(),
+            heads: new Map([['worktrees/w', main]]),
+            stashes: new Set(),
+            operations: new Map(),
+          },
+        },
+      ),
     )
     expect(plan.worktrees).toEqual([])
   })
@@ -223,6 +239,7 @@ describe('what needs consent', () => {
     refs: new Map(Object.entries(refs)),
     heads: new Map([['.', head(MAIN, 'A')]]),
     stashes: new Set<string>(),
+    operations: new Map<string, string>(),
   })
 
   test('is put aside on the branch that is checked out, and on another one', async () => {
@@ -294,6 +311,7 @@ describe('any three states', () => {
     refs: new Map(Object.entries(some)),
     heads: new Map([['.', head(branch, branch === undefined ? detached : some[branch])]]),
     stashes: new Set<string>(),
+    operations: new Map<string, string>(),
   }))
 
   test('lose nothing: a value is kept, contained in the new one, put aside, or was the agreed one', () =>
