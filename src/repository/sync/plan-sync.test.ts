@@ -34,7 +34,7 @@ const state = (
 })
 
 const rules = (was: Refs, more: Partial<SyncRules> = {}): SyncRules => ({
-  synced: { refs: new Map(Object.entries(was)), heads: new Map(), stashes: new Set(), operations: new Map() },
+  synced: { refs: new Map(Object.entries(was)), heads: new Map(), stashes: new Set() },
   maxNew: 1000,
   crosses: /^refs\/(?:heads|tags|notes)\//,
   records: ['.'],
@@ -148,7 +148,6 @@ describe('a branch that is checked out', () => {
             refs: new Map([[MAIN, 'A']]),
             heads: new Map([['.', head(MAIN, 'A')]]),
             stashes: new Set(),
-            operations: new Map(),
           },
         },
       ),
@@ -180,7 +179,6 @@ describe('HEAD', () => {
           refs: new Map(Object.entries(refs)),
           heads: new Map([['.', was]]),
           stashes: new Set(),
-          operations: new Map(),
         },
       }),
     )
@@ -223,7 +221,6 @@ describe('HEAD', () => {
             refs: new Map(),
             heads: new Map([['worktrees/w', main]]),
             stashes: new Set(),
-            operations: new Map(),
           },
         },
       ),
@@ -239,7 +236,6 @@ describe('what needs consent', () => {
     refs: new Map(Object.entries(refs)),
     heads: new Map([['.', head(MAIN, 'A')]]),
     stashes: new Set<string>(),
-    operations: new Map<string, string>(),
   })
 
   test('is put aside on the branch that is checked out, and on another one', async () => {
@@ -311,7 +307,6 @@ describe('any three states', () => {
     refs: new Map(Object.entries(some)),
     heads: new Map([['.', head(branch, branch === undefined ? detached : some[branch])]]),
     stashes: new Set<string>(),
-    operations: new Map<string, string>(),
   }))
 
   test('lose nothing: a value is kept, contained in the new one, put aside, or was the agreed one', () =>

@@ -24,7 +24,7 @@ export interface Head {
 export interface RepositoryState {
   /** By full name: branches, tags, notes, remote-tracking refs. */
   readonly refs: ReadonlyMap<string, string>
-  /** The first refs of tools, such as `refs/original`, if they were asked for. They do not cross. */
+  /** Refs of tools, such as `refs/original`, if they were asked for. They do not cross. */
   readonly others: ReadonlyMap<string, string>
   /** By record: `.` for the main worktree, `worktrees/NAME` for a linked one. */
   readonly heads: ReadonlyMap<string, Head>
@@ -44,7 +44,7 @@ const FORGET = `[ "$(${DIGEST})" != "$1" ] || (cd "$GIT_DIR" && rm -rf ${OPERATI
 const SCRIPT = `
 git for-each-ref --format='%(if)%(symref)%(then)symbolic%(else)ref %(objectname) %(refname)%(end)' refs/heads refs/tags refs/notes refs/remotes || exit 3
 git rev-parse -q --verify refs/stash >/dev/null && git rev-list -g -n 1000 refs/stash -- | sed 's/^/stash /'
-[ "$1" = all ] && git for-each-ref --format='other %(objectname) %(refname)' | grep -v -E ' refs/((heads|tags|notes|remotes|pen|bisect|rewritten|worktree|prefetch)/|stash$)' | head -n 1000
+[ "$1" = all ] && git for-each-ref --format='other %(objectname) %(refname)' | grep -v -E ' refs/((heads|tags|notes|remotes|pen|bisect|rewritten|worktree|prefetch)/|stash$)'
 [ "$1" = all ] && (cd "$GIT_DIR/lfs/objects" 2>/dev/null && find . -type f -name '????????????????????????????????????????????????????????????????' | sed 's/^/large /')
 top=$GIT_DIR
 for path in "$top/." "$top"/worktrees/* "$top"/worktrees/.[!.]*; do
@@ -91,7 +91,11 @@ const bounded =
   async call => {
     const answer = await git(call)
     if (answer.stdout.length <= MAX_ANSWER) return answer
-    return { code: 1, stdout: Buffer.alloc(0), stderr: 'the sandbox has too many refs' }
+    return {
+      code: 1,
+      stdout: Buffer.alloc(0),
+      stderr: 'the repository has too many refs for pen, or their names are too long',
+    }
   }
 
 /** Of the host's repository. A worktree that pen cannot read must not lose its branch. */
