@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { pendingIn } from '../../src/repository/pending.ts'
 import { syncAll } from '../../src/repository/sync-all.ts'
+import { tryGit } from '../temporary-repository.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'
 
 function started(...files: readonly string[]): TwoRepositories {
@@ -88,6 +89,19 @@ describe('git gc on both sides keeps what cannot cross yet:', () => {
     await two.sync()
     expect(two.host.git('rev-parse', 'main', 'HEAD')).toBe(`${id}\n${detached}`)
   })
+})
+
+test('a branch of the sandbox that the user deletes stays whole inside, after git gc on both sides', async () => {
+  using two = started()
+  two.inside('branch', 'topic')
+  const id = moveInside(two, 'topic')
+  await two.sync()
+  two.inside('gc', '-q', '--prune=now')
+  two.host.git('branch', '-q', '-D', 'topic')
+  two.host.git('gc', '-q', '--prune=now')
+  expect(tryGit(two.host.top, ['cat-file', '-e', id]).code).not.toBe(0)
+  expect(two.inside('log', '-1', '--format=%s', 'topic')).toBe('inside')
+  expect((await two.sync()).hasFailed).toBe(false)
 })
 
 describe('an operation of the host that the sandbox has a copy of', () => {
