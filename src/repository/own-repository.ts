@@ -189,22 +189,16 @@ export class OwnRepository {
     this.#seen = this.#look()
     if (seen === this.#seen && !this.#seen.includes(IN_PART)) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
-    else if (!(await (await import('./sync-all.ts')).isReadable(this.#options, this.dir))) {
-      this.#setAside('could not be read')
-      await this.#copy()
-    } else {
-      await this.#sync()
-      if (!this.#result?.hasFailed || !(await this.#lacksCommits())) return
-      this.#setAside('needs commits that the host has no more')
-      this.#result = undefined
+    else {
+      const { isReadable, lacksCommits } = await import('./sync-all.ts')
+      // The host's objects are borrowed: the user may have pruned them, or made a new repository at the same place.
+      const [canRead, lacks] = await Promise.all(
+        [isReadable, lacksCommits].map(ask => ask(this.#options, this.dir)),
+      )
+      if (canRead && !lacks) return await this.#sync()
+      this.#setAside(canRead ? 'needs commits that the host has no more' : 'could not be read')
       await this.#copy()
     }
-  }
-
-  /** The host's objects are borrowed: the user may have pruned them, or made a new repository at the same place. */
-  async #lacksCommits(): Promise<boolean> {
-    const { lacksCommits } = await import('./sync-all.ts')
-    return await lacksCommits(this.#options, this.dir)
   }
 
   /** No process of a sandbox uses the directory now: a lock is of a git that was killed. */

@@ -65,7 +65,7 @@ export async function pendingIn({
         out.push({ name: `${before}stash`, what: 'not on the host yet', commit })
     for (const [name, commit] of await onlyInside(host.run, at, own))
       out.push({ name: printable(`${before}${name}`, 200), what: 'not on the host yet', commit })
-    const ours = below === undefined ? records : ['.']
+    const ours = (below === undefined ? records : ['.']).filter(record => own.heads.has(record))
     const made = [...own.heads.keys()].filter(record => !theirs.heads.has(record))
     for (const record of [...ours, ...made]) {
       const { branch, commit, isOpen } = own.heads.get(record) ?? {}

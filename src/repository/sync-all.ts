@@ -144,7 +144,7 @@ export async function isReadable(
     readState(box.run).catch(() => undefined),
     box.run({ script: 'git ls-files --stage >/dev/null' }),
   ])
-  return records.every(record => state?.heads.has(record)) && entries.code === 0
+  return records.some(record => state?.heads.has(record)) && entries.code === 0
 }
 
 /** Whether a ref names a commit that is neither in the directory nor on the host. A sandbox may lie about its own directory. */

@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { asideIn, pendingIn } from '../../src/repository/pending.ts'
+import { tryGit } from '../temporary-repository.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'
 
 function started(): TwoRepositories {
@@ -59,4 +60,15 @@ test('commits that were put aside are listed until a branch of the host has them
   expect(await aside(two)).toEqual([`refs/pen/${SANDBOX}/heads/main`])
   await two.merge()
   expect(await aside(two)).toEqual([])
+})
+
+test("a ref of a tool's own is named, also behind a thousand of the host's", async () => {
+  using two = new TwoRepositories()
+  const id = two.host.commit('one')
+  const lines = Array.from({ length: 1100 }, (_, i) => `create refs/changes/${i} ${id}\n`)
+  tryGit(two.host.top, ['update-ref', '--stdin'], { input: lines.join('') })
+  two.start()
+  two.inside('update-ref', 'refs/checkpoints/1', two.inside('commit-tree', '-m', 'x', 'main^{tree}'))
+  const { isComplete, lines: told } = await two.sync()
+  expect([isComplete, told]).toEqual([false, [expect.stringContaining('refs/checkpoints/1 stays')]])
 })

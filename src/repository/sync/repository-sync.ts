@@ -118,12 +118,14 @@ export class RepositorySync {
 
   /** First the sandbox's changes go to the host, then the host's go to the sandbox. */
   async run(): Promise<SyncReport> {
-    const { box, host, records, gitDir } = this.#options
+    const { box, host, gitDir } = this.#options
     const [read, theirs] = await Promise.all([
       readState(box.run, gitDir, 'all'),
       readHostState(host.run, gitDir),
     ])
-    if (!records.every(record => read.heads.has(record)) && this.#synced.heads.size > 0)
+    // `git worktree remove` inside removes the record of a worktree.
+    const records = this.#options.records.filter(record => read.heads.has(record))
+    if (records.length === 0 && this.#synced.heads.size > 0)
       throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
     this.#synced.addApplied(await this.#journal.catchUp(host.run, this.#at, theirs))
     this.#synced.addSame(read, theirs, records)
