@@ -147,7 +147,10 @@ export class OwnRepository {
     this.#isOpen = isOpen
     if (this.#result?.isComplete) {
       this.#lines.push(...(await import('./adopt/take-repository.ts')).keepAdopted(this.#entry))
-      ;(await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
+      // A `pen git import` may be at work. Then the next start finds nothing new.
+      const lock = tryLock(`${this.#entry}.sync`)
+      if (lock !== undefined) (await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
+      lock?.release()
     }
     // After a failure the next start syncs again.
     else if (!this.#result?.hasFailed)

@@ -30,13 +30,17 @@ export interface Pending {
   readonly commit: string | undefined
 }
 
-export async function pendingIn({
-  git,
-  world,
-  records,
-  entry,
-  dir,
-}: SyncAllOptions): Promise<readonly Pending[]> {
+export async function pendingIn(options: SyncAllOptions): Promise<readonly Pending[]> {
+  try {
+    return await readPending(options)
+  } catch (error) {
+    // The run ended meanwhile, and left nothing.
+    if (!existsSync(`${options.entry}/synced`)) return []
+    throw error
+  }
+}
+
+async function readPending({ git, world, records, entry, dir }: SyncAllOptions): Promise<readonly Pending[]> {
   using host = new HostGit(git.path, `${entry}/empty`)
   const box = new GitBox(world, git, dir)
   const out: Pending[] = []

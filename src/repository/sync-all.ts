@@ -69,6 +69,8 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   })
   let host: HostGit | undefined
   try {
+    // The run ended while this one waited, and left nothing.
+    if (!existsSync(`${entry}/synced`)) return { isComplete: true, hasFailed: false, lines: [] }
     const until = Date.now() + MAX_SYNC_MS
     host = new HostGit(git.path, `${entry}/empty`, until)
     const box = new GitBox(world, git, dir, until)

@@ -133,7 +133,7 @@ export class RepositorySync {
     const large = await importLargeFiles(this.#options, own.largeFiles)
     const { out, needed } = await this.#planToHost(own, theirs)
     const tools = (await onlyInside(host.run, this.#at, own)).map(([name]) => ({ name, ...OTHER }))
-    const plan = { ...out, refused: [...large, ...out.refused, ...tools] }
+    const plan = { ...out, refused: [...large, ...out.refused, ...tools, ...(own.isInPart ? [ODD] : [])] }
     const { aside, refused, ...applied } = await this.#toHost(plan, needed)
     const after = await readHostState(host.run, gitDir)
     const back = await planSync(after, own, {
@@ -317,4 +317,9 @@ export class RepositorySync {
   }
 }
 
+const ODD = {
+  name: 'a ref, stash or worktree',
+  why: 'pen cannot read what git says of it',
+  fix: 'give it a plain name inside, or remove it: git worktree list, git stash list',
+}
 const OTHER = { why: 'it is no branch, tag or note', fix: 'make a branch of it inside, or delete it' }
