@@ -20,7 +20,7 @@ import { errnoOf } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import { dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
-import { type Lock, tryLock } from '../config/lock.ts'
+import { type Lock, takeLock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { looksLikeGitDir } from '../survey/git/directory.ts'
@@ -227,12 +227,22 @@ export class OwnRepository {
 
   async #copy(): Promise<void> {
     const { emptyEntry, makeOwnDirectory } = await import('./copy/make-own-directory.ts')
+    using _lock = await this.#lockSync()
     emptyEntry(this.#entry)
     for (let i = 0; i < this.#options.emptyModules; i++)
       mkdirSync(emptyModule(this.dir, i), { recursive: true, mode: 0o700 })
     makeOwnDirectory(this.#options.git, this.dir, `${this.#entry}/synced`)
     this.#kind = 'clean'
     this.#seen = this.#look()
+  }
+
+  /** A `pen git import` may be at work. */
+  async #lockSync(): Promise<Disposable> {
+    const lock = await takeLock(`${this.#entry}.sync`, {
+      timeoutMs: 60_000,
+      busy: 'another pen syncs this repository',
+    })
+    return { [Symbol.dispose]: () => lock.release() }
   }
 
   #look(): string {
