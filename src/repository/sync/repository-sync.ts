@@ -3,6 +3,7 @@ import type { AuditEventOf } from '../../audit/event.ts'
 import { basename, dirname } from '../../base/posix-path.ts'
 import { Consent, type Guarded } from '../consent/consent.ts'
 import { hasCommit } from '../consent/new-commits.ts'
+import { pinObjects } from '../copy/pin-tips.ts'
 import type { At, GitRunner } from '../git/git-runner.ts'
 import { importLargeFiles } from '../import/import-large-files.ts'
 import { type ImportOptions, spend } from '../import/import-objects.ts'
@@ -18,6 +19,7 @@ import {
   type Aside,
   planSync,
   type RefMove,
+  type Refused,
   type Synced,
   type SyncPlan,
   type SyncRules,
@@ -103,6 +105,7 @@ export class RepositorySync {
   /** Objects that this sync has brought. */
   readonly #imported = new Set<string>()
   #hasFailed = false
+  readonly #pins: (() => Promise<void>)[] = []
 
   constructor(options: SyncOptions, synced: Synced) {
     this.#options = options
@@ -131,10 +134,7 @@ export class RepositorySync {
     this.#synced.addSame(read, theirs, records)
     const own = await withoutCopies(box.run, this.#at, read, theirs, this.#synced.operations)
     const large = await importLargeFiles(this.#options, own.largeFiles)
-    const { out, needed } = await this.#planToHost(own, theirs)
-    const tools = (await onlyInside(host.run, this.#at, own)).map(([name]) => ({ name, ...OTHER }))
-    const plan = { ...out, refused: [...large, ...out.refused, ...tools, ...(own.isInPart ? [ODD] : [])] }
-    const { aside, refused, ...applied } = await this.#toHost(plan, needed)
+    const { out, aside, refused, ...applied } = await this.#bring(own, theirs, large)
     const after = await readHostState(host.run, gitDir)
     const back = await planSync(after, own, {
       ...this.#rules(CROSSES_TO_SANDBOX, () => undefined),
@@ -174,6 +174,19 @@ export class RepositorySync {
     }
   }
 
+  /** Objects, then refs. Between the two, a pin holds the objects. */
+  async #bring(own: RepositoryState, theirs: RepositoryState, large: readonly Refused[]) {
+    try {
+      const { out, needed } = await this.#planToHost(own, theirs)
+      const tools = await onlyInside(this.#options.host.run, this.#at, own)
+      const others = [...tools.map(([name]) => ({ name, ...OTHER })), ...(own.isInPart ? [ODD] : [])]
+      const plan = { ...out, refused: [...large, ...out.refused, ...others] }
+      return { out, ...(await this.#toHost(plan, needed)) }
+    } finally {
+      for (const unpin of this.#pins.splice(0).reverse()) await unpin()
+    }
+  }
+
   /** The user works during an import, which may take minutes. HEAD and the index move only from where they are now. */
   async #planToHost(
     own: RepositoryState,
@@ -203,7 +216,11 @@ export class RepositorySync {
     const known = [...new Set([...knownTo(theirs), ...theirs.stashes])]
     const wanted = [...new Set(tips)].filter(id => !this.#imported.has(id))
     const refused = await importTips(this.#options, wanted, known)
-    for (const id of wanted) if (!refused.has(id)) this.#imported.add(id)
+    const { host, sandbox, scratch } = this.#options
+    const brought = wanted.filter(id => !refused.has(id))
+    for (const id of brought) this.#imported.add(id)
+    const pinned = { sandbox, entry: dirname(scratch) }
+    if (brought.length > 0) this.#pins.push(await pinObjects(host.run, this.#at, pinned, brought))
     this.#hasFailed = refused.size > 0
     return refused
   }
