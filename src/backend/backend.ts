@@ -202,6 +202,8 @@ export interface StartOptions {
   readonly stdio: readonly [number | 'inherit', number | 'inherit', number | 'inherit']
   /** Start the exec daemon instead of the plan's command. `exec` then starts commands. */
   readonly execDaemon: boolean
+  /** Whether another sandbox of the project runs now. */
+  readonly isShared?: () => boolean
   /** Open for writing: a backend writes a line into it when it ends the sandbox of a pen that was killed. */
   readonly witness?: number
   readonly placement: Placement

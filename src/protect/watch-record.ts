@@ -9,6 +9,7 @@ import {
   futimesSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   rmdirSync,
   statSync,
@@ -66,11 +67,18 @@ export function identityOf(dir: string): string | undefined {
   return stats === undefined ? undefined : `${stats.ino} ${stats.birthtimeNs}`
 }
 
-/** A name alone says nothing: a killed pen leaves it. */
-function isHeld(file: string): boolean {
+/** Whether runs other than `mine` are there. The record of a killed run stays for the next start, and nothing holds it. */
+export function othersRun(stateDir: string, mine: readonly string[]): boolean {
+  const dir = recordsIn(stateDir)
+  if (!existsSync(dir)) return false
+  return readdirSync(dir).some(run => !mine.includes(run) && isLocked(`${dir}/${run}`))
+}
+
+/** A name alone says nothing: a killed pen leaves it. The file stays, because it may be a record. */
+function isLocked(file: string): boolean {
   if (!existsSync(file)) return false
   const lock = tryLock(file)
-  lock?.release()
+  if (lock !== undefined) closeSync(lock.fd)
   return lock === undefined
 }
 
@@ -88,7 +96,7 @@ export class WatchRecord {
     mkdirSync(recordsIn(stateDir), { recursive: true, mode: 0o700 })
     const file = `${recordsIn(stateDir)}/${run}`
     const lock = await takeLock(file, { timeoutMs: LOCK_MS, busy: 'another pen has the record of this run' })
-    if (isHeld(adoptingIn(stateDir))) {
+    if (isLocked(adoptingIn(stateDir))) {
       lock.release()
       throw new PenError('STATE', {
         what: 'another pen makes the repository of this project, and a sandbox could swap it meanwhile',

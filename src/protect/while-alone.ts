@@ -2,9 +2,8 @@
  * For work of the host's git in a project: a sandbox of the same project could swap the directories that it works on. None runs
  * meanwhile, and none starts: see `WatchRecord.open`.
  */
-import { closeSync, existsSync, readdirSync } from 'node:fs'
 import { tryLock } from '../config/lock.ts'
-import { adoptingIn, recordsIn } from './watch-record.ts'
+import { adoptingIn, othersRun } from './watch-record.ts'
 
 /** Undefined, and no work done, while another sandbox runs. `mine` are the records that this process holds. */
 export async function whileAlone<T>(
@@ -16,17 +15,8 @@ export async function whileAlone<T>(
   if (lock === undefined) return undefined
   try {
     // Each start makes its record first, and looks at the lock then.
-    const dir = recordsIn(stateDir)
-    const others = existsSync(dir) ? readdirSync(dir).filter(run => !mine.includes(run)) : []
-    return others.some(run => isHeld(`${dir}/${run}`)) ? undefined : await work()
+    return othersRun(stateDir, mine) ? undefined : await work()
   } finally {
     lock.release()
   }
-}
-
-/** The record of a killed run stays for the next start. */
-function isHeld(file: string): boolean {
-  const lock = tryLock(file)
-  if (lock !== undefined) closeSync(lock.fd)
-  return lock === undefined
 }

@@ -9,7 +9,7 @@ import { Bounds } from '../limits/bounds.ts'
 import type { Plan } from '../plan/plan.ts'
 import { SETSID_PATH } from '../plan/system-view.ts'
 import type { HostPath } from '../policy/files/path.ts'
-import { WatchRecord } from '../protect/watch-record.ts'
+import { othersRun, WatchRecord } from '../protect/watch-record.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
 import { OwnRepository, STAYS } from '../repository/own-repository.ts'
 import { openPty, type Pty } from '../terminal/pty.ts'
@@ -123,6 +123,7 @@ function startOptions(
     cacheDir: `${project.world.state}/cache`,
     stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
     execDaemon,
+    isShared: () => othersRun(project.stateDir, [run]),
     witness: watchRecord.witness,
     placement: {
       joinFds: bounds.joinFds,

@@ -28,8 +28,15 @@ export function onHost(at: string, mounts: readonly Mount[]): string | undefined
   return mount?.from === undefined ? undefined : `${mount.from}${at.slice(mount.at.length)}`
 }
 
-export function requireMountPoints(targets: readonly string[], mounts: readonly Mount[]): void {
-  const fine = new Set<string>()
+/** A mount point in a directory of the host, as it was when pen looked. */
+export interface MountPoint {
+  readonly path: string
+  readonly ino: bigint
+}
+
+export function requireMountPoints(targets: readonly string[], mounts: readonly Mount[]): MountPoint[] {
+  const fine = new Map<string, bigint>()
+  const points: MountPoint[] = []
   for (const at of targets) {
     const mount = around(at, mounts)
     if (mount?.from === undefined) continue
@@ -38,12 +45,14 @@ export function requireMountPoints(targets: readonly string[], mounts: readonly 
       if (name === '') continue
       path = `${path}/${name}`
       if (fine.has(path)) continue
-      const found = lstatSync(path, { throwIfNoEntry: false })
+      const found = lstatSync(path, { bigint: true, throwIfNoEntry: false })
       if (found === undefined) throw notMounted(at, path, 'it does not exist')
       if (found.isSymbolicLink()) throw notMounted(at, path, 'its path contains a link')
-      fine.add(path)
+      fine.set(path, found.ino)
     }
+    points.push({ path, ino: fine.get(path) ?? 0n })
   }
+  return points
 }
 
 const notMounted = (at: string, path: string, why: string): PenError =>

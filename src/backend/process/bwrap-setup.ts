@@ -6,7 +6,7 @@ import { chmodSync, closeSync, fstatSync, lstatSync, mkdirSync, writeFileSync } 
 import { dirname } from '../../base/posix-path.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
-import { requireMountPoints } from '../mounts/mount-points.ts'
+import { type MountPoint, requireMountPoints } from '../mounts/mount-points.ts'
 import { bwrapArguments, type Wiring } from './bwrap-arguments.ts'
 import { type BindStep, etcView, isEtcStep } from './etc-view.ts'
 import { openPinned } from './pinned.ts'
@@ -14,6 +14,7 @@ import type { Staging } from './staging.ts'
 
 export { seccompFilter } from '../seccomp/filter.ts'
 export { showInside } from './inside-view.ts'
+export { removeMadePoints } from './made-mount-points.ts'
 
 interface ArgumentOptions extends Omit<Wiring, 'source' | 'etc' | 'emptyFile'> {
   /** Only for root. It is left when everything is mounted. */
@@ -22,13 +23,13 @@ interface ArgumentOptions extends Omit<Wiring, 'source' | 'etc' | 'emptyFile'> {
   readonly env: Plan['env']
 }
 
-/** Prepares the mount sources, and returns the arguments of bubblewrap. */
+/** Prepares the mount sources, and returns the arguments of bubblewrap, and where it mounts in directories of the host. */
 export function prepareArguments(
   plan: Plan,
   { staging, cacheDir, env, ...wiring }: ArgumentOptions,
-): string[] {
+): { readonly args: string[]; readonly points: readonly MountPoint[] } {
   const mounts = plan.steps.filter(step => step.op !== 'link' && step.op !== 'seal' && !isEtcStep(step))
-  requireMountPoints(
+  const points = requireMountPoints(
     mounts.map(({ at }) => at),
     mounts,
   )
@@ -40,7 +41,11 @@ export function prepareArguments(
   const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, empty])
   staging?.leave()
   const source = (path: string): string => staged?.(path) ?? path
-  return bwrapArguments({ ...plan, env }, { ...wiring, source, etc: source(etc), emptyFile: source(empty) })
+  const args = bwrapArguments(
+    { ...plan, env },
+    { ...wiring, source, etc: source(etc), emptyFile: source(empty) },
+  )
+  return { args, points }
 }
 
 function makeEmptyFile(cacheDir: string): string {

@@ -79,7 +79,7 @@ export async function makeNoexec(
 const TIMEOUT_MS = 10_000
 
 /** False when bubblewrap ended before. There is then nothing to hold, and bubblewrap's own message says why. */
-async function untilReady(mounts: NamespaceMounts, initPid: number): Promise<boolean> {
+export async function untilReady(mounts: NamespaceMounts, initPid: number): Promise<boolean> {
   for (const began = performance.now(); performance.now() - began < TIMEOUT_MS; await Bun.sleep(1)) {
     if (mounts.ready()) return true
     if (startTimeOf(initPid) === undefined) return false

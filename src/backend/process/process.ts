@@ -17,6 +17,7 @@ import { bwrapFds, type Guard, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
 import { withInsidePath } from './inside-path.ts'
 import { makeNoexec } from './listed.ts'
+import { mountBeneath, type SplitMounts, splitMounts } from './shared-project.ts'
 import { BwrapStatus } from './status.ts'
 import type { Crossing } from './stdio.ts'
 
@@ -69,29 +70,39 @@ export async function start(
   const undo = new UndoStack()
   let kill = (): void => undefined
   try {
-    const plan = withInsidePath(planned)
+    const { plan, orders } = divide(withInsidePath(planned), options)
     const daemon = options.execDaemon ? await import('./exec-daemon.ts') : undefined
     const inputs = openInputs(plan, options, daemon?.startExecDaemon(plan, undo), undo)
     const { guard, useAllProcessors } = launchGuard(programs, plan, options, inputs, undo)
     kill = () => signal(-guard.pid, 'SIGKILL')
-    const inside = await configureBwrap(plan, options, inputs, undo)
+    const { inside, sweep } = await configureBwrap(plan, options, inputs, undo)
     const status = new BwrapStatus(guard.statusFd, useAllProcessors)
     kill = () => killAll(guard.pid, status)
     // Loaded while bubblewrap works.
     const { NamespaceMounts } = await import('../mounts/live-mounts.ts')
     const mounts = new NamespaceMounts(() => status.initPid())
-    const init = plan.listedExec ? status.initPid() : undefined
-    if (init !== undefined) {
+    const init = plan.listedExec || orders.length > 0 ? status.initPid() : undefined
+    if (init !== undefined && orders.length > 0) await mountBeneath(orders, mounts, init)
+    if (init !== undefined && plan.listedExec) {
       await makeNoexec(plan.steps, mounts, init)
       inputs.listed?.release()
     }
-    return { ...running(guard, status, inputs.crossing, undo, mounts), ...inputs.daemon?.commands, inside }
+    return {
+      ...running({ guard, status, crossing: inputs.crossing, sweep, mounts }, undo),
+      ...inputs.daemon?.commands,
+      inside,
+    }
   } catch (error) {
     // Kill the guard before its pipes close. An empty argument list would make bubblewrap print an error.
     kill()
     await undo.unwind()
     throw error
   }
+}
+
+/** What bubblewrap mounts, and what pen mounts itself beside another sandbox of the project. */
+function divide(plan: Plan, { isShared }: ProcessOptions): SplitMounts {
+  return isShared?.() === true ? splitMounts(plan) : { plan, orders: [] }
 }
 
 /** Starts the guard, and then bubblewrap, which waits for its arguments. pen prepares those on another core. */
@@ -130,29 +141,32 @@ function launchGuard(
   return { guard, useAllProcessors }
 }
 
-/** Sends bubblewrap its filter and arguments. Returns the host's directory that the sandbox sees at `/run/pen`. */
+/**
+ * Sends bubblewrap its filter and arguments. Returns the host's directory that the sandbox sees at `/run/pen`, and what removes the
+ * mount points that bubblewrap made.
+ */
 async function configureBwrap(
   plan: Plan,
   { placement, sandbox, cacheDir }: ProcessOptions,
   { args, seccompFd, pinned, staging, daemon, listed, firstGuestFd }: BwrapInputs,
   undo: UndoStack,
-): Promise<string> {
-  const { prepareArguments, seccompFilter, showInside } = await import('./bwrap-setup.ts')
+): Promise<{ readonly inside: string; readonly sweep: () => void }> {
+  const { prepareArguments, removeMadePoints, seccompFilter, showInside } = await import('./bwrap-setup.ts')
   fillMemoryFile(seccompFd, seccompFilter({ exec: plan.listedExec ? 'listed' : 'any' }))
   const numbers = new Map([...pinned.keys()].map((path, i) => [path, firstGuestFd - pinned.size + i]))
   const inside = showInside(plan, sandbox, undo)
-  args.send(
-    prepareArguments(inside.plan, {
-      staging,
-      cacheDir,
-      env: (daemon ?? listed)?.env ?? plan.env,
-      descriptors: bwrapFds(placement.joinFds.length),
-      hasDoor: placement.hasDoor,
-      isFirst: daemon !== undefined,
-      descriptor: path => numbers.get(path),
-    }),
-  )
-  return inside.dir
+  const began = Date.now()
+  const { args: words, points } = prepareArguments(inside.plan, {
+    staging,
+    cacheDir,
+    env: (daemon ?? listed)?.env ?? plan.env,
+    descriptors: bwrapFds(placement.joinFds.length),
+    hasDoor: placement.hasDoor,
+    isFirst: daemon !== undefined,
+    descriptor: path => numbers.get(path),
+  })
+  args.send(words)
+  return { inside: inside.dir, sweep: () => removeMadePoints(points, began) }
 }
 
 /** The group has bubblewrap and the watcher. The init dies with its parent, and every process inside with the init. */
@@ -162,15 +176,31 @@ function killAll(group: number, status: BwrapStatus): void {
   signal(-group, 'SIGKILL')
 }
 
-function running(
-  guard: Guard,
-  status: BwrapStatus,
-  crossing: Crossing,
-  undo: UndoStack,
-  mounts: LiveMounts,
-): Running {
+interface Parts {
+  readonly guard: Guard
+  readonly status: BwrapStatus
+  readonly crossing: Crossing
+  readonly mounts: LiveMounts
+  readonly sweep: () => void
+}
+
+/** When bubblewrap has mounted everything, on most machines. */
+const MOUNTED_MS = 50
+
+function running({ guard, status, crossing, mounts, sweep }: Parts, undo: UndoStack): Running {
+  let sweeping: NodeJS.Timeout | undefined
+  const sweepLater = (): void => {
+    sweeping = setTimeout(() => {
+      sweeping = undefined
+      if (mounts.ready()) sweep()
+      else sweepLater()
+    }, MOUNTED_MS)
+    sweeping.unref()
+  }
   const ended = guard.exited.then(async ({ code, signal }): Promise<Ending> => {
     const exitCode = status.exitCode()
+    if (sweeping !== undefined) sweep()
+    clearTimeout(sweeping)
     const init = status.initPid()
     if (init !== undefined) await endInit(init)
     await crossing.drained()
@@ -186,7 +216,10 @@ function running(
     })
   })
   return {
-    begin: () => guard.unblock(),
+    begin: () => {
+      guard.unblock()
+      sweepLater()
+    },
     ended,
     initPid: () => status.initPid(),
     mounts,
