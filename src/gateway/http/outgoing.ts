@@ -25,7 +25,10 @@ interface Incoming {
 export type Outgoing =
   | {
       readonly kind: 'forward'
-      readonly forwarding: Pick<Forwarding, 'request' | 'path' | 'scan' | 'sign' | 'exchange' | 'onAnswer'>
+      readonly forwarding: Pick<
+        Forwarding,
+        'request' | 'path' | 'scan' | 'sign' | 'exchange' | 'secretIn' | 'onAnswer'
+      >
       /** The answer is complete. */
       readonly done: () => void
     }
@@ -96,6 +99,7 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
       scan: replaced.scan,
       sign: replaced.sign,
       exchange: replaced.exchange,
+      ...(shared.vault !== undefined && { secretIn: shared.vault.secretIn }),
       ...(isJudged && { onAnswer }),
     },
   }

@@ -129,6 +129,12 @@ export class Vault {
     return { ...sent, fields: scannable(out), scan: new AnswerScan(known) }
   }
 
+  /** The secret whose placeholder is in a text, also percent-encoded. */
+  readonly secretIn = (text: string): string | undefined => {
+    const decoded = decodeAll(text)
+    return this.#values.find(({ placeholder }) => decoded.includes(placeholder))?.name
+  }
+
   /** Whether the answers of this host are searched: it may have a secret, or could have had one before. */
   searches(dial: Dial): boolean {
     return this.#namesAt(dial).size > 0
