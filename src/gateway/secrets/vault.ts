@@ -146,6 +146,10 @@ export class Vault {
     return new Set(here.map(({ name }) => name))
   }
 
+  isInForce(index: NetworkIndex, name: string): boolean {
+    return this.#inForce(index, name) !== undefined
+  }
+
   /** The secret of this name as it was at the start, and as it is now. */
   #inForce(index: NetworkIndex, name: string): readonly [Secret, Secret] | undefined {
     const bound = this.#bound.find(secret => secret.name === name)
