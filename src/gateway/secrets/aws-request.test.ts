@@ -259,6 +259,9 @@ describe('not signed, and nothing is sent', () => {
         'cognito-identity',
       ),
       other('POST /service/x/operation/AssumeRole', '', 'X: y'),
+      other('POST /service/x/operation/AssumeRole/', '', 'X: y'),
+      other('POST /', '{}', 'X-Amz-Target: AssumeRole'),
+      other('POST /', '--x\r\n', 'Content-Type: multipart/form-data; boundary=x'),
     ])
       expect(await ask(OTHER, request)).toContain('x-pen-denied: not-signed')
     expect(serverOf(OTHER).text).toBe(before)
