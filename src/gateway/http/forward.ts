@@ -4,7 +4,7 @@
  */
 import type { GatewayLimits } from '../limits.ts'
 import type { Route } from '../route.ts'
-import { type AnswerScan, PATIENCE_MS } from '../secrets/answer-scan.ts'
+import { type AnswerScan, LONG_PATIENCE_MS, PATIENCE_MS } from '../secrets/answer-scan.ts'
 import type { AwsSigning } from '../secrets/aws-request.ts'
 import type { TokenExchange } from '../secrets/token-exchange.ts'
 import type { ByteStream } from '../stream/byte-stream.ts'
@@ -154,7 +154,7 @@ async function relayResponse(
   const start = first === undefined ? printed : Buffer.concat([Buffer.from(printed, 'latin1'), framed(first)])
   if (!(await client.write(start))) return { kind: 'cut', by: 'client' }
 
-  const pieces = scan === undefined ? body : new ScannedBody(body, scan, isEventStream(head))
+  const pieces = scan === undefined ? body : new ScannedBody(body, scan, patienceFor(head))
   for (let piece = await pieces.next(); piece !== undefined; piece = await pieces.next())
     if (piece.length > 0 && !(await pass(piece))) return { kind: 'cut', by: 'client' }
   if (body.state !== 'complete') return { kind: 'cut', by: 'upstream' }
@@ -169,18 +169,19 @@ async function relayResponse(
 class ScannedBody {
   readonly #body: BodyReader
   readonly #scan: AnswerScan
-  readonly #mayStayOpen: boolean
+  readonly #patience: number | undefined
   #coming: Promise<Buffer | undefined> | undefined
 
-  constructor(body: BodyReader, scan: AnswerScan, mayStayOpen: boolean) {
+  constructor(body: BodyReader, scan: AnswerScan, patience: number | undefined) {
     this.#body = body
     this.#scan = scan
-    this.#mayStayOpen = mayStayOpen
+    this.#patience = patience
   }
 
   async next(): Promise<Buffer | undefined> {
     this.#coming ??= this.#body.next()
-    if (this.#mayStayOpen && this.#scan.waiting > 0 && (await isLate(this.#coming))) {
+    const patience = this.#patience
+    if (patience !== undefined && this.#scan.waiting > 0 && (await isLate(this.#coming, patience))) {
       const passed = this.#scan.late()
       if (passed.length > 0) return passed
     }
@@ -191,10 +192,10 @@ class ScannedBody {
   }
 }
 
-async function isLate(coming: Promise<unknown>): Promise<boolean> {
+async function isLate(coming: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<boolean>(resolve => {
-    timer = setTimeout(() => resolve(true), PATIENCE_MS)
+    timer = setTimeout(() => resolve(true), ms)
   })
   const result = await Promise.race([late, coming.then(() => false)])
   clearTimeout(timer)
@@ -219,8 +220,13 @@ const scanned = (head: ResponseHead, scan: AnswerScan): ResponseHead => ({
   fields: head.fields.map(field => ({ ...field, value: scan.text(field.value) })),
 })
 
-const isEventStream = ({ fields }: ResponseHead): boolean =>
-  fields.some(({ key, value }) => key === 'content-type' && /^text\/event-stream\b/i.test(value))
+/** An answer without a length may stay open, such as a watch in lines of JSON. */
+function patienceFor({ fields, framing }: ResponseHead): number | undefined {
+  const isEvents = fields.some(
+    ({ key, value }) => key === 'content-type' && /^text\/event-stream\b/i.test(value),
+  )
+  return isEvents ? PATIENCE_MS : framing.kind === 'length' ? undefined : LONG_PATIENCE_MS
+}
 
 export function printHead(head: ResponseHead, lines: readonly string[]): string {
   const fields = endToEnd(head.fields).map(({ name, value }) => `${name}: ${value}`)

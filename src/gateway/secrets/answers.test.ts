@@ -248,6 +248,19 @@ describe('an answer that repeats the value', () => {
     await start()
   })
 
+  test('that stays open without a length has its last bytes after a second', async () => {
+    await start()
+    const event = '{"type":"ADDED"}\n'
+    world.up.behave = socket =>
+      void socket.write(
+        `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${event.length.toString(16)}\r\n${event}\r\n`,
+      )
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}`)).heard('ADDED')
+    await client.until(() => client.text.includes('"}\n'))
+    expect(client.text).not.toContain('\r\n0\r\n')
+  })
+
   test('slowly, a short value with a known beginning has the placeholder after its first characters', () => {
     const [value, placeholder] = ['sk-RealReal12345', 'sk-FakeFake98765']
     const scan = new AnswerScan([{ value, placeholder }])
