@@ -12,7 +12,13 @@ function passwordFor(url: string): string | undefined {
   const { stdout } = spawnSync('git', ['credential', 'fill'], {
     input: `url=${url}\n\n`,
     encoding: 'utf8',
-    env: { PATH: '/usr/bin:/bin', HOME: '/nonexistent', GIT_TERMINAL_PROMPT: '0', TOKEN: 'placeholder', ...env },
+    env: {
+      PATH: '/usr/bin:/bin',
+      HOME: '/nonexistent',
+      GIT_TERMINAL_PROMPT: '0',
+      TOKEN: 'placeholder',
+      ...env,
+    },
   })
   return /^password=(.*)$/m.exec(stdout)?.[1]
 }

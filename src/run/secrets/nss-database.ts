@@ -19,17 +19,12 @@ export function nssDatabase(pem: string): Buffer {
   const [, serial, , issuer, , subject] = partsOf(contentOf(partsOf(contentOf(der))[0]))
   const digest = (kind: 'sha1' | 'md5') => new Bun.CryptoHasher(kind).update(der).digest()
   const both = { [TOKEN]: '01', [PRIVATE]: '00', [ISSUER]: issuer, [SERIAL]: serial }
+  const certificate = { [LABEL]: Buffer.from('pen'), [VALUE]: der, [TYPE]: '00000000' }
+  const trust = { [SERVER_AUTH]: TRUSTED_AUTHORITY, [SHA1]: digest('sha1'), [MD5]: digest('md5') }
   const rows = [
-    { [CLASS]: CERTIFICATE, ...both, [LABEL]: Buffer.from('pen'), [VALUE]: der, [TYPE]: '00000000' },
-    {
-      [CLASS]: TRUST,
-      ...both,
-      [SERVER_AUTH]: TRUSTED_AUTHORITY,
-      [SHA1]: digest('sha1'),
-      [MD5]: digest('md5'),
-    },
+    { [CLASS]: CERTIFICATE, ...both, ...certificate, [SUBJECT]: subject, [ID]: digest('sha1') },
+    { [CLASS]: TRUST, ...both, ...trust },
   ]
-  Object.assign(rows[0] ?? {}, { [SUBJECT]: subject, [ID]: digest('sha1') })
   using database = new Database(':memory:')
   const columns = [...new Set(rows.flatMap(row => Object.keys(row)))]
   database.run(`CREATE TABLE nssPublic (id PRIMARY KEY UNIQUE ON CONFLICT ABORT, ${columns.join(', ')})`)
