@@ -190,8 +190,8 @@ const scannable = (fields: readonly Field[]): Field[] => [
   { name: 'Accept-Encoding', key: 'accept-encoding', value: 'identity' },
 ]
 
-/** Fields that ask for compression or for a part, in every spelling that a server may fold. */
-const UNSCANNABLE = /^(?:(?:grpc-|connect-)?accept-encoding|sec-websocket-extensions|a-im)$|(?:^|-)range$/
+/** Fields that ask for compression, for other characters or for a part, in every spelling that a server may fold. */
+const UNSCANNABLE = /^(?:(?:grpc-|connect-)?accept-encoding|accept-charset|sec-websocket-extensions|a-im)$|(?:^|-)range$/
 
 /** The decoded pair of user and password. Undefined for other fields. */
 function basicOf({ key, value }: Field): string | undefined {
