@@ -78,13 +78,14 @@ export async function makeModules(
   const { git, entry, dir, workspace, records } = options
   using host = new HostGit(git.path, `${entry}/empty`)
   for (const place of places) {
-    const below = moduleName(git, readGitFile(`${place}/.git`))
+    const below = moduleName(git.path, readGitFile(`${place}/.git`))
     if (below !== undefined && existsSync(`${git.path}/${below}`)) continue
     const settings = below === undefined ? undefined : readGitConfig(`${dir}/${below}/config`)
     // In a submodule's repository, others lie below its own `modules`.
     const isNested = parentsOf(below ?? '').some(
       parent =>
-        moduleName(git, `${git.path}/${parent}`) !== undefined && existsSync(`${git.path}/${parent}/HEAD`),
+        moduleName(git.path, `${git.path}/${parent}`) !== undefined &&
+        existsSync(`${git.path}/${parent}/HEAD`),
     )
     if (below === undefined || settings === undefined || isNested) continue
     const isLong = settings.some(({ key, value }) => key === 'extensions.objectformat' && value === 'sha256')
@@ -101,7 +102,7 @@ export async function makeModules(
   }
   // A pointer that leads nowhere, or a repository in the working tree itself.
   return setAsidePlanted(
-    { git, records, workspace },
+    { workspace, own: { git, records, workspace }, enclosing: [] },
     places.map(place => `${place}/.git`),
   )
 }
