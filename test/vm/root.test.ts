@@ -3,6 +3,7 @@ import { afterAll, expect } from 'bun:test'
 import { existsSync, lstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Recorder } from '../library/recorder.ts'
+import { until } from '../until.ts'
 import { inMachine, onMachine } from './machine.ts'
 
 const recorder = await Recorder.open()
@@ -20,6 +21,14 @@ for name in sh id uname; do ln -s busybox root/bin/$name; done`
 
 const RUN_IMAGE = `tar -C root -c . | podman import - localhost/tiny >/dev/null &&
 podman run --rm --network none localhost/tiny sh -c 'id -u; uname -r; exit 7'`
+
+/** The first process has the port open, and the kernel opens it once. Root takes a copy of that descriptor. */
+const WRITE_GARBAGE = `
+import ctypes, os
+libc = ctypes.CDLL(None)
+port = next(int(fd) for fd in os.listdir("/proc/1/fd") if "vport" in os.readlink("/proc/1/fd/" + fd))
+own = libc.syscall(438, os.pidfd_open(1), port, 0)
+for _ in range(64): os.write(own, os.urandom(4096))`
 
 inMachine(
   here => {
@@ -74,6 +83,18 @@ ip route replace default dev eth0; ip addr add 192.0.2.9/24 dev eth0
 for host in 10.0.2.2 10.0.2.3 127.0.0.1 192.0.2.1; do curl -s -m 5 http://$host:${port}${own}-around; done`)
         expect(stdout).toBe('reached\n')
         expect(recorder.seen.filter(url => url.startsWith(own))).toEqual([own])
+      },
+    )
+
+    // The last claim: it ends the machine.
+    onMachine(
+      'P20 a root that writes garbage to the exec daemon’s port ends its sandbox, and only that',
+      async () => {
+        const { code, stderr } = await here().sh(`python3 -c '${WRITE_GARBAGE}'; sleep 60`)
+        expect(code).not.toBe(0)
+        expect(stderr).not.toContain('INTERNAL')
+        await until(() => here().supervisor() === undefined, 20_000)
+        expect(here().leftovers()).toEqual([])
       },
     )
   },
