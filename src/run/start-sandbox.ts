@@ -9,6 +9,7 @@ import { Bounds } from '../limits/bounds.ts'
 import type { Plan } from '../plan/plan.ts'
 import { SETSID_PATH } from '../plan/system-view.ts'
 import type { HostPath } from '../policy/files/path.ts'
+import { neighboursOf } from '../protect/read-records.ts'
 import { WatchRecord } from '../protect/watch-record.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
 import { OwnRepository, STAYS } from '../repository/own-repository.ts'
@@ -124,6 +125,7 @@ function startOptions(
     stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
     execDaemon,
     witness: watchRecord.witness,
+    neighbours: () => neighboursOf(project.stateDir, run),
     placement: {
       joinFds: bounds.joinFds,
       wrap: [...bounds.wrap, ...(opened?.wrap ?? [])],

@@ -10,7 +10,7 @@ import { parseMounts } from '../../base/mount-table.ts'
 import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/files/path.ts'
 
-interface Mount {
+export interface Mount {
   readonly at: string
   /** A path of the host. Undefined for a mount that begins empty. */
   readonly from?: string
@@ -28,22 +28,27 @@ export function onHost(at: string, mounts: readonly Mount[]): string | undefined
   return mount?.from === undefined ? undefined : `${mount.from}${at.slice(mount.at.length)}`
 }
 
+/** The host's path of each name from the nearest mount around a path inside down to it. None when it is in the image. */
+export function wayOnHost(at: string, mounts: readonly Mount[]): readonly string[] {
+  const mount = around(at, mounts)
+  if (mount?.from === undefined) return []
+  const names = at
+    .slice(mount.at.length)
+    .split('/')
+    .filter(name => name !== '')
+  return names.map((_, i) => [mount.from, ...names.slice(0, i + 1)].join('/'))
+}
+
 export function requireMountPoints(targets: readonly string[], mounts: readonly Mount[]): void {
   const fine = new Set<string>()
-  for (const at of targets) {
-    const mount = around(at, mounts)
-    if (mount?.from === undefined) continue
-    let path = mount.from
-    for (const name of at.slice(mount.at.length).split('/')) {
-      if (name === '') continue
-      path = `${path}/${name}`
+  for (const at of targets)
+    for (const path of wayOnHost(at, mounts)) {
       if (fine.has(path)) continue
       const found = lstatSync(path, { throwIfNoEntry: false })
       if (found === undefined) throw notMounted(at, path, 'it does not exist')
       if (found.isSymbolicLink()) throw notMounted(at, path, 'its path contains a link')
       fine.add(path)
     }
-  }
 }
 
 const notMounted = (at: string, path: string, why: string): PenError =>
