@@ -9,9 +9,9 @@ import { isAlive } from '../base/kernel/processes.ts'
 import { dirname } from '../base/posix-path.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { NOTHING, type Watched } from '../survey/places.ts'
+import { readWatchRecord, recordsIn, type SeenRun, type WatchedRun } from '../survey/run-records.ts'
 import { Quarantine } from './quarantine.ts'
 import { isUndone, type QuarantineEvent } from './quarantine-event.ts'
-import { readWatchRecord, recordsIn, type SeenRun, type WatchedRun } from './read-records.ts'
 import { BEAT_MS, identityOf, isAside, MAX_STEP_MS, quarantineOf, removeIfEmpty } from './watch-record.ts'
 
 /** A killed pen and its sandbox are gone this long after it, also on a busy machine. */

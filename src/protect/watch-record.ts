@@ -18,7 +18,7 @@ import { startTimeOf } from '../base/kernel/processes.ts'
 import { writeAll } from '../base/write-all.ts'
 import { type Lock, takeLock } from '../config/lock.ts'
 import type { Watched } from '../survey/places.ts'
-import { isHeld, type Lost, recordsIn, type WatchedRun } from './read-records.ts'
+import { isHeld, type Lost, recordsIn, type WatchedRun } from '../survey/run-records.ts'
 
 /** Another pen may look at the record in the moment in which it is made. */
 const LOCK_MS = 2500

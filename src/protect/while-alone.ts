@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { tryLock } from '../config/lock.ts'
-import { isHeld, recordsIn } from './read-records.ts'
+import { isHeld, recordsIn } from '../survey/run-records.ts'
 import { adoptingIn } from './watch-record.ts'
 
 /** Undefined, and no work done, while another sandbox runs. `mine` are the records that this process holds. */

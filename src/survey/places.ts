@@ -57,7 +57,13 @@ export class Places {
   readonly #pinned = new Map<string, { readonly path: string; readonly root: string }>()
   readonly #watch = new Map<string, Watched>()
   readonly #seen = new Map<string, BigIntStats | undefined>()
+  readonly #madeBeside: () => ReadonlySet<string>
   #listed: { readonly prefix: string; readonly names: ListedNames } | undefined
+
+  /** `madeBeside`: places that were absent when a sandbox began that runs now. It may have made what is there. */
+  constructor(madeBeside: () => ReadonlySet<string> = () => new Set()) {
+    this.#madeBeside = madeBeside
+  }
 
   pin(path: string, root: string): void {
     this.#pinned.set(path, { path, root })
@@ -131,6 +137,11 @@ export class Places {
   #addLink(link: string, rest: string, root: string, rule: PlaceRule, links: number): void {
     const text = linkText(link)
     if (text === undefined) return
+    // Its own pen moves such a link, and so does this one: it is not put back as the user's.
+    if (this.#madeBeside().has(link + rest)) {
+      this.watch(link + rest, root, rule)
+      return
+    }
     this.watch(link, root, { kind: 'link', text })
     if (links < MAX_LINKS) this.add(linkTarget(link, text) + rest, root, rule, links + 1)
   }

@@ -1,9 +1,9 @@
-/** Reads the records of runs: of those that were killed, and of those that run beside this one. See watch-record.ts. */
+/** Reads the records of runs: of those that were killed, and of those that run beside this one. See `protect/watch-record.ts`. */
 import { closeSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { isAlive, type ProcessIdentity } from '../base/kernel/processes.ts'
 import { dirname } from '../base/posix-path.ts'
 import { tryLock } from '../config/lock.ts'
-import type { Watched } from '../survey/places.ts'
+import type { Watched } from './places.ts'
 
 export interface WatchedRun {
   /** The pen of the run, then the first process of its sandbox, then the server of a guest's files. */
@@ -30,6 +30,15 @@ export function isHeld(file: string): boolean {
   const lock = tryLock(file)
   if (lock !== undefined) closeSync(lock.fd)
   return lock === undefined
+}
+
+/** What sandboxes of this project watch, or what a killed one watched: something of theirs may be there. */
+export function watchedByRuns(stateDir: string, which: 'all' | 'running'): Watched[] {
+  const dir = recordsIn(stateDir)
+  const files = existsSync(dir) ? readdirSync(dir).map(run => `${dir}/${run}`) : []
+  return files
+    .filter(file => which === 'all' || isHeld(file))
+    .flatMap(file => [...readWatchRecord(file).watch])
 }
 
 /** Processes of the other sandboxes of this user that run, also of other projects: those may have this directory too. */
