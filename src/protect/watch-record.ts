@@ -5,21 +5,20 @@
  */
 import {
   closeSync,
-  existsSync,
   futimesSync,
   mkdirSync,
   openSync,
-  readdirSync,
   readFileSync,
   rmdirSync,
   statSync,
   writeSync,
 } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
-import { type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
+import { startTimeOf } from '../base/kernel/processes.ts'
 import { writeAll } from '../base/write-all.ts'
-import { type Lock, takeLock, tryLock } from '../config/lock.ts'
+import { type Lock, takeLock } from '../config/lock.ts'
 import type { Watched } from '../survey/places.ts'
+import { isHeld, type Lost, recordsIn, type WatchedRun } from '../survey/run-records.ts'
 
 /** Another pen may look at the record in the moment in which it is made. */
 const LOCK_MS = 2500
@@ -35,24 +34,6 @@ const ASIDE_NAME = /^\.pen-quarantine-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12
 export const asideName = (): string => `${ASIDE}${crypto.randomUUID()}`
 export const isAside = (name: string): boolean => ASIDE_NAME.test(name)
 
-export interface WatchedRun {
-  /** The pen of the run, then the first process of its sandbox. */
-  readonly processes: readonly ProcessIdentity[]
-  readonly watch: readonly Watched[]
-  /** Each directory with a place: a new one at the same path is not the sandbox's. */
-  readonly roots: Readonly<Record<string, string>>
-  /** When the machine booted, by the clock of the start. A clock that was set later shows another time. */
-  readonly booted: number
-}
-
-/** A place that was held, and was removed or replaced during the run. From then on it is watched. A line of its own. */
-export interface Lost {
-  readonly place: Watched
-  /** The identity of its root. */
-  readonly in: string
-}
-
-export const recordsIn = (stateDir: string): string => `${stateDir}/watching`
 /** Locked while the host's git makes a repository in the project. */
 export const adoptingIn = (stateDir: string): string => `${stateDir}/adopting.lock`
 export const quarantineOf = (stateDir: string, run: string): string => `${stateDir}/quarantine/${run}`
@@ -65,21 +46,6 @@ const bootTime = (): number => Date.now() - uptime() * 1000
 export function identityOf(dir: string): string | undefined {
   const stats = statSync(dir, { bigint: true, throwIfNoEntry: false })
   return stats === undefined ? undefined : `${stats.ino} ${stats.birthtimeNs}`
-}
-
-/** Whether runs other than `mine` are there. The record of a killed run stays for the next start, and nothing holds it. */
-export function othersRun(stateDir: string, mine: readonly string[]): boolean {
-  const dir = recordsIn(stateDir)
-  if (!existsSync(dir)) return false
-  return readdirSync(dir).some(run => !mine.includes(run) && isLocked(`${dir}/${run}`))
-}
-
-/** A name alone says nothing: a killed pen leaves it. The file stays, because it may be a record. */
-function isLocked(file: string): boolean {
-  if (!existsSync(file)) return false
-  const lock = tryLock(file)
-  if (lock !== undefined) closeSync(lock.fd)
-  return lock === undefined
 }
 
 /** Made before the sandbox starts, with the directory for what is moved: a full disk must not prevent that. */
@@ -96,7 +62,7 @@ export class WatchRecord {
     mkdirSync(recordsIn(stateDir), { recursive: true, mode: 0o700 })
     const file = `${recordsIn(stateDir)}/${run}`
     const lock = await takeLock(file, { timeoutMs: LOCK_MS, busy: 'another pen has the record of this run' })
-    if (isLocked(adoptingIn(stateDir))) {
+    if (isHeld(adoptingIn(stateDir))) {
       lock.release()
       throw new PenError('STATE', {
         what: 'another pen makes the repository of this project, and a sandbox could swap it meanwhile',
@@ -114,9 +80,10 @@ export class WatchRecord {
   }
 
   /** Before the command begins. */
-  write(watch: readonly Watched[], init: number | undefined): void {
-    const pids = init === undefined ? [process.pid] : [process.pid, init]
-    const processes = pids.map(pid => ({ pid, startTime: startTimeOf(pid) ?? '' }))
+  write(watch: readonly Watched[], inside: readonly (number | undefined)[]): void {
+    const processes = [process.pid, ...inside].flatMap(pid =>
+      pid === undefined ? [] : [{ pid, startTime: startTimeOf(pid) ?? '' }],
+    )
     const roots = Object.fromEntries(
       [...new Set(watch.map(({ root }) => root))].map(root => [root, identityOf(root) ?? '']),
     )

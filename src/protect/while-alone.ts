@@ -2,8 +2,10 @@
  * For work of the host's git in a project: a sandbox of the same project could swap the directories that it works on. None runs
  * meanwhile, and none starts: see `WatchRecord.open`.
  */
+import { existsSync, readdirSync } from 'node:fs'
 import { tryLock } from '../config/lock.ts'
-import { adoptingIn, othersRun } from './watch-record.ts'
+import { isHeld, recordsIn } from '../survey/run-records.ts'
+import { adoptingIn } from './watch-record.ts'
 
 /** Undefined, and no work done, while another sandbox runs. `mine` are the records that this process holds. */
 export async function whileAlone<T>(
@@ -15,7 +17,9 @@ export async function whileAlone<T>(
   if (lock === undefined) return undefined
   try {
     // Each start makes its record first, and looks at the lock then.
-    return othersRun(stateDir, mine) ? undefined : await work()
+    const dir = recordsIn(stateDir)
+    const others = existsSync(dir) ? readdirSync(dir).filter(run => !mine.includes(run)) : []
+    return others.some(run => isHeld(`${dir}/${run}`)) ? undefined : await work()
   } finally {
     lock.release()
   }

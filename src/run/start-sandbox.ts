@@ -9,9 +9,10 @@ import { Bounds } from '../limits/bounds.ts'
 import type { Plan } from '../plan/plan.ts'
 import { SETSID_PATH } from '../plan/system-view.ts'
 import type { HostPath } from '../policy/files/path.ts'
-import { othersRun, WatchRecord } from '../protect/watch-record.ts'
+import { WatchRecord } from '../protect/watch-record.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
 import { OwnRepository, STAYS } from '../repository/own-repository.ts'
+import { neighboursOf } from '../survey/run-records.ts'
 import { openPty, type Pty } from '../terminal/pty.ts'
 import { afterPatience } from '../terminal/screen.ts'
 import { isTerminal } from '../terminal/termios.ts'
@@ -123,8 +124,8 @@ function startOptions(
     cacheDir: `${project.world.state}/cache`,
     stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
     execDaemon,
-    isShared: () => othersRun(project.stateDir, [run]),
     witness: watchRecord.witness,
+    neighbours: () => neighboursOf(project.stateDir, run),
     placement: {
       joinFds: bounds.joinFds,
       wrap: [...bounds.wrap, ...(opened?.wrap ?? [])],

@@ -6,6 +6,8 @@ import { chmodSync, closeSync, fstatSync, lstatSync, mkdirSync, writeFileSync } 
 import { dirname } from '../../base/posix-path.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
+import { contestedSteps } from '../mounts/contested.ts'
+import type { MountOrder } from '../mounts/mount-orders.ts'
 import { type MountPoint, requireMountPoints } from '../mounts/mount-points.ts'
 import { bwrapArguments, type Wiring } from './bwrap-arguments.ts'
 import { type BindStep, etcView, isEtcStep } from './etc-view.ts'
@@ -21,18 +23,30 @@ interface ArgumentOptions extends Omit<Wiring, 'source' | 'etc' | 'emptyFile'> {
   readonly staging: Staging | undefined
   readonly cacheDir: string
   readonly env: Plan['env']
+  /** Processes of other sandboxes of this user that run now. */
+  readonly neighbours: readonly number[]
 }
 
-/** Prepares the mount sources, and returns the arguments of bubblewrap, and where it mounts in directories of the host. */
+export interface BwrapOrders {
+  /** The arguments of bubblewrap. */
+  readonly args: string[]
+  /** What pen mounts itself, when bubblewrap is done. */
+  readonly late: readonly MountOrder[]
+  /** Where it mounts in directories of the host. */
+  readonly points: readonly MountPoint[]
+}
+
+/** Prepares the mount sources. */
 export function prepareArguments(
   plan: Plan,
-  { staging, cacheDir, env, ...wiring }: ArgumentOptions,
-): { readonly args: string[]; readonly points: readonly MountPoint[] } {
+  { staging, cacheDir, env, neighbours, ...wiring }: ArgumentOptions,
+): BwrapOrders {
   const mounts = plan.steps.filter(step => step.op !== 'link' && step.op !== 'seal' && !isEtcStep(step))
   const points = requireMountPoints(
     mounts.map(({ at }) => at),
     mounts,
   )
+  const late = contestedSteps(mounts, neighbours)
   const grants = plan.steps.flatMap(step =>
     step.op === 'bind' && step.why !== 'system' && step.at.startsWith('/etc/') ? [step] : [],
   )
@@ -41,11 +55,9 @@ export function prepareArguments(
   const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, empty])
   staging?.leave()
   const source = (path: string): string => staged?.(path) ?? path
-  const args = bwrapArguments(
-    { ...plan, env },
-    { ...wiring, source, etc: source(etc), emptyFile: source(empty) },
-  )
-  return { args, points }
+  const steps = plan.steps.filter(step => !late.has(step))
+  const wired = { ...wiring, source, etc: source(etc), emptyFile: source(empty) }
+  return { args: bwrapArguments({ ...plan, steps, env }, wired), late: [...late.values()], points }
 }
 
 function makeEmptyFile(cacheDir: string): string {

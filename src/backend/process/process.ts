@@ -10,14 +10,15 @@ import { probeLimits } from '../../limits/probe.ts'
 import type { Capabilities } from '../../plan/gaps.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../backend.ts'
+import { requireHeld } from '../mounts/contested.ts'
 import { prepareMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
+import type { MountOrder } from '../mounts/mount-orders.ts'
 import { type BwrapInputs, fillMemoryFile, openInputs } from './bwrap-inputs.ts'
 import { avoidOwnProcessor } from './cpu-placement.ts'
 import { bwrapFds, type Guard, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
 import { withInsidePath } from './inside-path.ts'
 import { makeNoexec } from './listed.ts'
-import { mountBeneath, type SplitMounts, splitMounts } from './shared-project.ts'
 import { BwrapStatus } from './status.ts'
 import type { Crossing } from './stdio.ts'
 
@@ -70,21 +71,24 @@ export async function start(
   const undo = new UndoStack()
   let kill = (): void => undefined
   try {
-    const { plan, orders } = divide(withInsidePath(planned), options)
+    const plan = withInsidePath(planned)
     const daemon = options.execDaemon ? await import('./exec-daemon.ts') : undefined
     const inputs = openInputs(plan, options, daemon?.startExecDaemon(plan, undo), undo)
     const { guard, useAllProcessors } = launchGuard(programs, plan, options, inputs, undo)
     kill = () => signal(-guard.pid, 'SIGKILL')
-    const { inside, sweep } = await configureBwrap(plan, options, inputs, undo)
+    const { inside, late, sweep } = await configureBwrap(plan, options, inputs, undo)
     const status = new BwrapStatus(guard.statusFd, useAllProcessors)
     kill = () => killAll(guard.pid, status)
     // Loaded while bubblewrap works.
     const { NamespaceMounts } = await import('../mounts/live-mounts.ts')
     const mounts = new NamespaceMounts(() => status.initPid())
-    const init = plan.listedExec || orders.length > 0 ? status.initPid() : undefined
-    if (init !== undefined && orders.length > 0) await mountBeneath(orders, mounts, init)
-    if (init !== undefined && plan.listedExec) {
-      await makeNoexec(plan.steps, mounts, init)
+    kill = () => {
+      mounts.close()
+      killAll(guard.pid, status)
+    }
+    if ((late.length > 0 || plan.listedExec) && (await mounts.untilReady())) {
+      if (late.length > 0) requireHeld(late, await mounts.carryOutDirectly(late))
+      if (plan.listedExec) await makeNoexec(plan.steps, mounts, status.initPid())
       inputs.listed?.release()
     }
     return {
@@ -98,11 +102,6 @@ export async function start(
     await undo.unwind()
     throw error
   }
-}
-
-/** What bubblewrap mounts, and what pen mounts itself beside another sandbox of the project. */
-function divide(plan: Plan, { isShared }: ProcessOptions): SplitMounts {
-  return isShared?.() === true ? splitMounts(plan) : { plan, orders: [] }
 }
 
 /** Starts the guard, and then bubblewrap, which waits for its arguments. pen prepares those on another core. */
@@ -142,31 +141,36 @@ function launchGuard(
 }
 
 /**
- * Sends bubblewrap its filter and arguments. Returns the host's directory that the sandbox sees at `/run/pen`, and what removes the
+ * Sends bubblewrap its filter and arguments. `inside` is the host's directory that the sandbox sees at `/run/pen`. `sweep` removes the
  * mount points that bubblewrap made.
  */
 async function configureBwrap(
   plan: Plan,
-  { placement, sandbox, cacheDir }: ProcessOptions,
+  { placement, sandbox, cacheDir, neighbours }: ProcessOptions,
   { args, seccompFd, pinned, staging, daemon, listed, firstGuestFd }: BwrapInputs,
   undo: UndoStack,
-): Promise<{ readonly inside: string; readonly sweep: () => void }> {
+): Promise<{ readonly inside: string; readonly late: readonly MountOrder[]; readonly sweep: () => void }> {
   const { prepareArguments, removeMadePoints, seccompFilter, showInside } = await import('./bwrap-setup.ts')
   fillMemoryFile(seccompFd, seccompFilter({ exec: plan.listedExec ? 'listed' : 'any' }))
   const numbers = new Map([...pinned.keys()].map((path, i) => [path, firstGuestFd - pinned.size + i]))
   const inside = showInside(plan, sandbox, undo)
   const began = Date.now()
-  const { args: words, points } = prepareArguments(inside.plan, {
+  const {
+    args: words,
+    late,
+    points,
+  } = prepareArguments(inside.plan, {
     staging,
     cacheDir,
     env: (daemon ?? listed)?.env ?? plan.env,
+    neighbours: neighbours?.() ?? [],
     descriptors: bwrapFds(placement.joinFds.length),
     hasDoor: placement.hasDoor,
     isFirst: daemon !== undefined,
     descriptor: path => numbers.get(path),
   })
   args.send(words)
-  return { inside: inside.dir, sweep: () => removeMadePoints(points, began) }
+  return { inside: inside.dir, late, sweep: () => removeMadePoints(points, began) }
 }
 
 /** The group has bubblewrap and the watcher. The init dies with its parent, and every process inside with the init. */
