@@ -186,7 +186,7 @@ export class OwnRepository {
     this.#kind = kind === 'clean' ? 'clean' : 'kept'
     if (this.#kind === 'kept' && existsSync(`${this.#entry}/synced`)) await this.#unlock()
     this.#seen = this.#look()
-    if (seen === this.#seen) return
+    if (seen === this.#seen && !this.#seen.includes(IN_PART)) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
     else if (!(await (await import('./sync-all.ts')).isReadable(this.#options, this.dir))) {
       await this.#setAside('could not be read')

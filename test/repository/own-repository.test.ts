@@ -62,6 +62,29 @@ describe("the sandbox's repository during a run", () => {
     expect(two.host.git('rev-parse', 'main')).toBe(last)
   })
 
+  test('commits of a tool that writes into the file of a ref are on the host, as are those of the host inside', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.start()
+    const commit = (git: (...args: string[]) => string): string =>
+      git('commit-tree', '-p', 'main', '-m', 'in place', 'main^{tree}')
+    const own = await OwnRepository.open(two.options, 'run')
+    own.watch(() => undefined)
+    const first = two.commitInside('two')
+    await until(() => two.host.git('rev-parse', 'main') === first)
+    await Bun.sleep(1000)
+    const id = commit((...args) => two.inside(...args))
+    writeFileSync(`${two.own}/refs/heads/main`, `${id}\n`)
+    await own.finish()
+    expect(two.host.git('rev-parse', 'main')).toBe(id)
+    await (await OwnRepository.open(two.options, 'run')).finish()
+    const next = commit((...args) => two.host.git(...args))
+    writeFileSync(`${two.host.dir}/refs/heads/main`, `${next}\n`)
+    const last = await OwnRepository.open(two.options, 'run')
+    expect(two.inside('rev-parse', 'main')).toBe(next)
+    await last.finish()
+  })
+
   test('commits of a run that was killed are on the host when the next one starts', async () => {
     using two = new TwoRepositories()
     two.host.commit('one')
