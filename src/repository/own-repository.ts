@@ -23,6 +23,7 @@ import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { looksLikeGitDir } from '../survey/git/directory.ts'
+import { filesOfTools } from './copy/files-of-tools.ts'
 import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
 import { MountedPlaces } from './copy/mounted-places.ts'
 import type { Pinned } from './copy/pin-tips.ts'
@@ -144,7 +145,9 @@ export class OwnRepository {
     if (this.#result?.hasFailed || !isSeen) await this.#sync()
     this.#seen = this.#look()
     this.#isOpen = isOpen
-    if (this.#result?.isComplete) {
+    const tools = filesOfTools(this.dir, this.#places)
+    if (this.#result !== undefined && tools.length > 0) this.#lines.push(keptForTools(tools, this.dir))
+    if (this.#result?.isComplete && tools.length === 0) {
       this.#lines.push(...(await import('./adopt/take-repository.ts')).keepAdopted(this.#entry))
       ;(await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
     }
@@ -152,7 +155,7 @@ export class OwnRepository {
     else if (!this.#result?.hasFailed)
       writeFileSync(
         `${this.#entry}/seen`,
-        `${this.#result === undefined ? this.#kind : 'kept'}\n${this.#seen}`,
+        `${this.#result === undefined && tools.length === 0 ? this.#kind : 'kept'}\n${this.#seen}`,
       )
     this.close()
     return [...this.#lines, ...(this.#result?.lines ?? [])]
@@ -267,6 +270,9 @@ const pinnedBy = ({ git, world }: OwnOptions, entry: string): Pinned => ({
   sandbox: world.sandbox.id,
   entry,
 })
+
+const keptForTools = (names: readonly string[], dir: string): string =>
+  `git: ${printable(names.join(', '), 500)} is of another tool than git and does not cross to the host: it is kept in ${dir}, and the next run has it`
 
 /** False also when the sandbox locked the project: a later start takes its commits over. */
 function isNoRepository(dir: string): boolean {

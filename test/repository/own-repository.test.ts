@@ -85,6 +85,29 @@ describe("the sandbox's repository during a run", () => {
     await last.finish()
   })
 
+  test('data of another tool is named and kept for the next run, also when nothing else changed', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.host.git('config', 'core.sharedRepository', 'group')
+    two.start()
+    await (await OwnRepository.open(two.options, 'run')).finish()
+    const first = await OwnRepository.open(two.options, 'run')
+    mkdirSync(`${two.own}/annex/objects`, { recursive: true })
+    writeFileSync(`${two.own}/annex/objects/key`, 'precious')
+    expect(await first.finish()).toEqual([])
+    two.host.commit('two')
+    const second = await OwnRepository.open(two.options, 'run')
+    expect(readFileSync(`${second.dir}/annex/objects/key`, 'utf8')).toBe('precious')
+    two.commitInside('three')
+    const lines = await second.finish()
+    expect(lines).toEqual([
+      expect.stringContaining(`git: annex is of another tool than git and does not cross`),
+    ])
+    expect(two.host.git('log', '-1', '--format=%s')).toBe('inside three')
+    expect(readFileSync(`${second.dir}/annex/objects/key`, 'utf8')).toBe('precious')
+    expect(two.inside('config', 'core.sharedRepository')).toBe('umask')
+  })
+
   test('commits of a run that was killed are on the host when the next one starts', async () => {
     using two = new TwoRepositories()
     two.host.commit('one')
