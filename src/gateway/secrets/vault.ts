@@ -191,7 +191,8 @@ const scannable = (fields: readonly Field[]): Field[] => [
 ]
 
 /** Fields that ask for compression, for other characters or for a part, in every spelling that a server may fold. */
-const UNSCANNABLE = /^(?:(?:grpc-|connect-)?accept-encoding|accept-charset|sec-websocket-extensions|a-im)$|(?:^|-)range$/
+const UNSCANNABLE =
+  /^(?:(?:grpc-|connect-)?accept-encoding|accept-charset|sec-websocket-extensions|a-im)$|(?:^|-)range$/
 
 /** The decoded pair of user and password. Undefined for other fields. */
 function basicOf({ key, value }: Field): string | undefined {
