@@ -132,6 +132,22 @@ describe("the sandbox's repository during a run", () => {
     expect(two.host.git('for-each-ref', 'refs/pen')).toBe('')
   })
 
+  test('a stash of the start stays whole inside when the user drops it, also after git gc', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.host.write('one', 'changed')
+    two.host.git('stash', '-q')
+    two.start()
+    const own = await OwnRepository.open(two.options, 'run')
+    own.watch(() => undefined)
+    await until(() => two.host.git('for-each-ref', 'refs/pen') !== '')
+    two.host.git('stash', 'drop', '-q')
+    two.host.git('gc', '-q', '--prune=now')
+    expect(two.inside('stash', 'show', '--name-only')).toBe('one')
+    await own.finish()
+    expect(two.host.git('for-each-ref', 'refs/pen')).toBe('')
+  })
+
   test('a link of the owner in the place of a pin does not make root write where it leads', async () => {
     using two = new TwoRepositories()
     two.host.commit('one')
