@@ -15,7 +15,7 @@ import { isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { AnyDepth } from '../survey/any-depth.ts'
 import { isNonUtf8, matchingNames } from '../survey/expand.ts'
-import { linkText, MAX_LINKS } from '../survey/places.ts'
+import { leadsThroughProc, linksOf, linkText } from '../survey/links.ts'
 import { TOO_MANY, TreeWatch } from './tree-watch.ts'
 
 /** One deny rule, as the components of its path. */
@@ -259,10 +259,10 @@ export class DeniedPlaces {
 
   /** A link of the chain that changes is a reason for a survey. */
   #watchLinks(link: string): void {
-    for (const path of linksOf(link, this.#textOf)) {
-      // For each process it leads elsewhere, so pen cannot know what a program of the host writes through it.
-      if (isWithin(path, '/proc'))
-        this.#overflows ??= `the link ${printable(link, 200)} leads through /proc, where nothing can be covered`
+    const links = linksOf(link, this.#textOf)
+    if (leadsThroughProc(links))
+      this.#overflows ??= `the link ${printable(link, 200)} leads through /proc, where nothing can be covered`
+    for (const path of links) {
       if (path === link || this.#roots.every(top => !isWithin(path, top))) continue
       const { root, names } = split(path)
       const steps = this.#directories.get(root) ?? []
@@ -306,24 +306,4 @@ export class DeniedPlaces {
 const split = (path: string): Pick<Trail, 'root' | 'names'> => {
   const root = dirname(path)
   return { root, names: [path.slice(root.length + 1)] }
-}
-
-/** The links through which the kernel goes, up to the first path in `/proc`. */
-function linksOf(path: string, textOf: (path: string) => string | undefined): readonly string[] {
-  const links: string[] = []
-  const rest = path.split('/')
-  for (let done = '', name = rest.shift(); name !== undefined; name = rest.shift()) {
-    if (name === '' || name === '.') continue
-    const here = name === '..' ? dirname(done || '/') : `${done}/${name}`
-    if (here === '/proc') return [...links, here]
-    const text = name === '..' ? undefined : textOf(here)
-    if (text === undefined) {
-      done = here === '/' ? '' : here
-      continue
-    }
-    if (links.push(here) > MAX_LINKS) break
-    if (text.startsWith('/')) done = ''
-    rest.unshift(...text.split('/'))
-  }
-  return links
 }

@@ -71,7 +71,7 @@ export class PlaceWatch {
     this.#report = new PlaceReport(tell)
     // A sandbox without mounts writes the host's repository, and a new one stays as it is.
     const recorded = watch.filter(({ rule }) => rule.kind !== 'git-dir' || running.sharesHost !== true)
-    watchRecord.write(recorded, running.initPid())
+    watchRecord.write(recorded, [running.initPid(), running.filesPid?.()])
     const hasMounts = running.mounts !== undefined
     const own = hasMounts ? ownDirectories(facts, loaded.policy.workspace) : []
     this.#own = new Set(own.map(({ path }) => path))

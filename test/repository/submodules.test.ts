@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import type { HostPath } from '../../src/policy/files/path.ts'
+import { heldCommits } from '../../src/repository/consent/held-commits.ts'
 import { OwnRepository } from '../../src/repository/own-repository.ts'
-import { heldCommits } from '../../src/repository/pending.ts'
 import {
   makeModules,
   newSubmodules,

@@ -9,6 +9,7 @@ import { sha256 } from '../../base/sha256.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { Places, refuseHardLink } from '../places.ts'
+import { watchedByRuns } from '../run-records.ts'
 import { alternates } from './alternates.ts'
 import { type GitSetting, riskySettings } from './config.ts'
 import { gitDirAt, readPointer, realPath, requireGitConfig } from './directory.ts'
@@ -38,7 +39,7 @@ interface Obeyed {
 
 export class GitSurvey {
   readonly workspace: string
-  readonly places = new Places()
+  readonly places: Places
   readonly warnings: string[] = []
   /** Worktrees of the repository that lie in the project. */
   readonly records: string[] = []
@@ -57,6 +58,10 @@ export class GitSurvey {
     this.#tops = new Set([workspace])
     this.#home = home
     this.#stateDir = stateDir
+    this.places = new Places(() => {
+      const absent = watchedByRuns(stateDir, 'running').filter(({ rule }) => rule.kind !== 'link')
+      return new Set(absent.map(({ path }) => path))
+    })
   }
 
   /** A sandbox may have made the repository: a link would bring files from elsewhere into the copy. */

@@ -3,14 +3,13 @@
  * which would obey the files that are being checked.
  */
 import { basename } from '../../base/posix-path.ts'
-import { readRegularFile } from '../../base/regular-file.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import type { PlacesFound } from '../places.ts'
+import { watchedByRuns } from '../run-records.ts'
 import { looksLikeGitDir, readGitFile, readUserConfig, resolveGitFile } from './directory.ts'
 import { type Enclosing, enclosingRepositories } from './enclosing.ts'
 import { GitSurvey } from './inside-git-dir.ts'
-import { listDirectory } from './submodules.ts'
 
 export type RepositoryKind = 'none' | 'ancestor' | 'directory' | 'worktree' | 'submodule' | 'bare' | 'refused'
 
@@ -202,15 +201,6 @@ class Survey {
   }
 }
 
-/** A sandbox that runs now, in this project without a repository, may swap every file of it. See `protect/watch-record.ts`. */
-function isBeingMade(dotGit: string, stateDir: string): boolean {
-  const records = listDirectory(`${stateDir}/watching`)
-  return records.some(run => {
-    const text = readRegularFile(`${stateDir}/watching/${run}`, { maxBytes: MAX_RECORD })?.toString('utf8')
-    return (
-      text?.includes(JSON.stringify({ path: dotGit }).slice(1, -1)) === true && text.includes('"git-dir"')
-    )
-  })
-}
-
-const MAX_RECORD = 1024 * 1024
+/** A sandbox that runs now, in this project without a repository, may swap every file of it. */
+const isBeingMade = (dotGit: string, stateDir: string): boolean =>
+  watchedByRuns(stateDir, 'all').some(({ path, rule }) => path === dotGit && rule.kind === 'git-dir')
