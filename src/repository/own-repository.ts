@@ -197,7 +197,7 @@ export class OwnRepository {
       await this.#copy()
     } else {
       await this.#sync()
-      if (!this.#result?.hasFailed || !(await this.#lacksCommits())) return
+      if (this.#result?.isComplete || !(await this.#lacksCommits())) return
       await this.#setAside('needs commits that the host has no more')
       this.#result = undefined
       await this.#copy()
@@ -218,7 +218,7 @@ export class OwnRepository {
   /** The host's objects are borrowed: the user may have pruned them, or made a new repository at the same place. */
   async #lacksCommits(): Promise<boolean> {
     const { lacksCommits } = await import('./sync-all.ts')
-    return await lacksCommits(this.#options, this.dir)
+    return await lacksCommits({ ...this.#options, entry: this.#entry }, this.dir)
   }
 
   /** No process of a sandbox uses the directory now: a lock is of a git that was killed. */

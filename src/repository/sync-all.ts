@@ -12,6 +12,7 @@ import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
 import { isGitDirectory } from './copy/is-git-directory.ts'
 import { inStepFile, OWN_KEYS, syncedFile } from './copy/make-own-directory.ts'
 import { GitBox } from './git/git-box.ts'
+import { runGit } from './git/git-runner.ts'
 import { HostGit } from './git/host-git.ts'
 import { Budget } from './sync/budget.ts'
 import { describeReport } from './sync/describe-sync.ts'
@@ -156,18 +157,26 @@ export async function isReadable(
   return records.every(record => state?.heads.has(record)) && entries.code === 0
 }
 
+/** Commits that the host's refs name, and all before them, are there. */
+const WALK = `head=$(git rev-parse -q --verify HEAD) || head=
+  git rev-list --quiet --stdin $head --branches --tags --glob='refs/notes/*' --glob=refs/stash || exit 3`
+
 /** Whether the history has a commit that is neither in the directory nor on the host. A sandbox may lie about its own directory. */
 export async function lacksCommits(
-  { git, world }: Pick<SyncAllOptions, 'git' | 'world'>,
+  { git, world, entry }: Pick<SyncAllOptions, 'git' | 'world' | 'entry'>,
   dir: HostPath,
 ): Promise<boolean> {
-  const script = `for dir in . "$@"; do
-      [ "$dir" = . ] || export GIT_DIR="$TOP/$dir"
-      head=$(git rev-parse -q --verify HEAD) || head=
-      git rev-list --quiet $head --branches --tags --glob='refs/notes/*' --glob=refs/stash || exit 3
-    done`
-  const args = git.submodules.map(({ path }) => path.slice(git.path.length + 1))
-  return (await new GitBox(world, git, dir).run({ script, args, env: { TOP: git.path } })).code === 3
+  using host = new HostGit(git.path, `${entry}/empty`)
+  const box = new GitBox(world, git, dir)
+  for (const { path } of [git, ...git.submodules]) {
+    const below = path.slice(git.path.length)
+    const inStep = inStepFile(syncedFile(`${entry}/synced`, below))
+    if (isInStep(inStep, bothFingerprints(`${dir}${below}`, path))) continue
+    const at = below === '' ? {} : { gitDir: below.slice(1) }
+    const known = await runGit(host.run, { script: "git for-each-ref --format='^%(objectname)'", ...at })
+    if ((await box.run({ script: WALK, input: known, ...at })).code === 3) return true
+  }
+  return false
 }
 
 function syncOptions(
