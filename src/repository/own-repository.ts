@@ -25,6 +25,7 @@ import type { HostPath } from '../policy/files/path.ts'
 import { looksLikeGitDir } from '../survey/git/directory.ts'
 import { filesOfTools } from './copy/files-of-tools.ts'
 import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
+import { isGitDirectory } from './copy/is-git-directory.ts'
 import { MountedPlaces } from './copy/mounted-places.ts'
 import type { Pinned } from './copy/pin-tips.ts'
 import type { RefEvent } from './sync/repository-sync.ts'
@@ -40,8 +41,8 @@ const LOCKS = ['index.lock', 'HEAD.lock', 'packed-refs.lock', 'config.lock']
 export const STAYS = 'stays'
 
 export interface OwnOptions extends Omit<SyncAllOptions, 'entry' | 'dir' | 'record'> {
-  /** How many submodules have no checkout. */
-  readonly emptyModules: number
+  /** Submodules without a checkout. */
+  readonly emptyModules: readonly string[]
   /** Paths of the host that get a mount in the sandbox: `.git`, and those of submodules. */
   readonly mounted: readonly string[]
 }
@@ -90,6 +91,8 @@ export class OwnRepository {
       }
       const own = new OwnRepository(options, `${top}/${entry}`, lock)
       await own.#prepare()
+      for (const path of options.emptyModules)
+        mkdirSync(emptyModule(own.dir, path), { recursive: true, mode: 0o700 })
       phase('git directory ready')
       return own
     }
@@ -183,6 +186,7 @@ export class OwnRepository {
       if (!existsSync(file)) this.#pin = 'left'
       chmodSync(this.dir, 0o700)
       if (!isGitDirectory(this.dir)) await this.#setAside('was damaged')
+      else await this.#addSubmodules()
     }
     const [kind, seen] = existsSync(file) ? readFileSync(file, 'utf8').split(/\n(.*)/s) : []
     rmSync(file, { force: true })
@@ -196,17 +200,28 @@ export class OwnRepository {
       await this.#copy()
     } else {
       await this.#sync()
-      if (!this.#result?.hasFailed || !(await this.#lacksCommits())) return
+      if (this.#result?.isComplete || !(await this.#lacksCommits())) return
       await this.#setAside('needs commits that the host has no more')
       this.#result = undefined
       await this.#copy()
     }
   }
 
+  /** The user may have added some since the directory was made, and a sandbox may have removed some. */
+  async #addSubmodules(): Promise<void> {
+    const { git } = this.#options
+    for (const submodule of git.submodules) {
+      const below = submodule.path.slice(git.path.length)
+      if (lookAt(`${this.dir}${below}`) !== undefined) continue
+      const { addSubmodule } = await import('./copy/make-own-directory.ts')
+      addSubmodule(submodule, below, this.dir, `${this.#entry}/synced`)
+    }
+  }
+
   /** The host's objects are borrowed: the user may have pruned them, or made a new repository at the same place. */
   async #lacksCommits(): Promise<boolean> {
     const { lacksCommits } = await import('./sync-all.ts')
-    return await lacksCommits(this.#options, this.dir)
+    return await lacksCommits({ ...this.#options, entry: this.#entry }, this.dir)
   }
 
   /** No process of a sandbox uses the directory now: a lock is of a git that was killed. */
@@ -229,8 +244,6 @@ export class OwnRepository {
   async #copy(): Promise<void> {
     const { emptyEntry, makeOwnDirectory } = await import('./copy/make-own-directory.ts')
     emptyEntry(this.#entry)
-    for (let i = 0; i < this.#options.emptyModules; i++)
-      mkdirSync(emptyModule(this.dir, i), { recursive: true, mode: 0o700 })
     makeOwnDirectory(this.#options.git, this.dir, `${this.#entry}/synced`)
     this.#kind = 'clean'
     this.#seen = this.#look()
@@ -283,12 +296,6 @@ function isNoRepository(dir: string): boolean {
     return false
   }
 }
-
-/** The least that git needs to take it for a repository. Hostile: no link is followed. */
-const isGitDirectory = (dir: string): boolean =>
-  lookAt(`${dir}/HEAD`)?.isFile() === true &&
-  lookAt(`${dir}/objects`)?.isDirectory() === true &&
-  lookAt(`${dir}/refs`)?.isDirectory() === true
 
 /** Undefined also when a sandbox made it unreadable. */
 function lookAt(path: string): Stats | undefined {

@@ -247,8 +247,8 @@ describe("the sandbox's repository during a run", () => {
     two.host.git('branch', 'old')
     two.start()
     ;(await OwnRepository.open(two.options, 'run')).close()
-    two.inside('switch', '-q', '--orphan', 'pages')
-    two.commitInside('page')
+    // Its tip is inside, and not what is below it.
+    two.commitInside('two')
     rmSync(two.host.dir, { recursive: true })
     two.host.git('init', '-q')
     const first = two.host.commit('new')
