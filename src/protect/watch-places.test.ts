@@ -1,5 +1,14 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HoldRequest, HoldResult, LiveMounts, Running, Seen } from '../backend/backend.ts'
@@ -69,6 +78,7 @@ async function start(whilePaused: WhilePaused): Promise<void> {
   const places = [
     { path: `${ws}/.npmrc`, root: ws, rule: { kind: 'nothing' } },
     { path: `${ws}/.git/hooks`, root: ws, rule: { kind: 'git-hooks' } },
+    { path: `${ws}/.git/config`, root: ws, rule: { kind: 'git-config', known: [] } },
   ]
   watch = new PlaceWatch({
     loaded: { policy, project: { stateDir: base } } as unknown as Loaded,
@@ -138,6 +148,26 @@ test('a hook in a repository that was made inside is moved within milliseconds',
   writeFileSync(`${ws}/.git/hooks/pre-commit`, 'x')
   expect(await until(() => !existsSync(`${ws}/.git/hooks`), 150)).toBe(true)
   expect(existsSync(`${ws}/.git`)).toBe(true)
+})
+
+test('settings that are written in place again and again end the run; those that git writes do not', async () => {
+  await start(whileFrozen)
+  mkdirSync(`${ws}/.git`)
+  await Bun.sleep(300)
+  const [config, lock] = [`${ws}/.git/config`, `${ws}/.git/config.lock`]
+  for (let i = 0; i < 12; i++) {
+    writeFileSync(lock, '[core]\n\tbare = false\n')
+    renameSync(lock, config)
+    await Bun.sleep(5)
+  }
+  await Bun.sleep(100)
+  expect([kills, lines]).toEqual([0, []])
+  for (let i = 0; i < 6; i++) {
+    writeFileSync(config, '[core]\n\tbare = true\n')
+    await Bun.sleep(5)
+  }
+  expect(await until(() => kills > 0, 500)).toBe(true)
+  expect(lines.join()).toContain('again and again')
 })
 
 test('a look that never ends ends the run', async () => {

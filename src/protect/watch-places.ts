@@ -41,6 +41,7 @@ const START_AFTER_MS = 20
 const SHARE = 20
 /** A look that takes longer in all ends the run: nothing that pauses a sandbox is certain to hold it. */
 const CATCH_UP_MS = 5000
+const MAX_WRITES = 5
 /** How long a paused sandbox may take to stand still. */
 const STILL_MS = 400
 
@@ -49,6 +50,8 @@ export class PlaceWatch {
   readonly #report: PlaceReport
   readonly #quarantine: Quarantine
   readonly #repeats = new Repeats()
+  /** Files whose content is judged, that were written in place. git does not do that. */
+  readonly #writes = new Repeats(MAX_WRITES)
   readonly #remount: Remount | undefined
   readonly #watch: DirectoryWatch
   /** Where the sandbox has a directory of its own in place of the host's. */
@@ -104,6 +107,12 @@ export class PlaceWatch {
         this.#remount?.appeared(dir, name)
         if (this.#quarantine.concerns(dir, name)) this.#lookSoon()
       },
+      written: (dir, name) => {
+        const place = this.#quarantine.judged(dir, name)
+        if (place === undefined) return
+        if (this.#writes.isTooOften(place)) this.#end(TOO_OFTEN)
+        this.#lookSoon()
+      },
       left: (dir, _id, how) => {
         if (how === 'moved') this.#remount?.moved(dir)
         doubt()
@@ -149,7 +158,8 @@ export class PlaceWatch {
     if (this.#life === 'ended') return
     this.#soon ??= setTimeout(
       () => this.#look(),
-      Math.max(0, Math.min(LOOK_MS, this.#notBefore - performance.now())),
+      // Twice the wait at most, and no moment of which a sandbox can be sure.
+      Math.max(0, Math.min(LOOK_MS, 2 * Math.random() * (this.#notBefore - performance.now()))),
     )
   }
 
@@ -167,7 +177,8 @@ export class PlaceWatch {
   }
 
   #setWatch(): void {
-    this.#watch.set(new Set([...this.#quarantine.directories(), ...(this.#remount?.directories() ?? [])]))
+    const dirs = new Set([...this.#quarantine.directories(), ...(this.#remount?.directories() ?? [])])
+    this.#watch.set(dirs, this.#quarantine.judgedIn())
   }
 
   /** Looks at everything, while the sandbox is paused as far as that is possible. */
