@@ -18,7 +18,6 @@ import {
 import { Unseen } from '../base/beneath/look-at.ts'
 import { errnoOf } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
-import { dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
@@ -180,7 +179,7 @@ export class OwnRepository {
     if (existsSync(`${this.#entry}/synced`)) {
       if (!existsSync(file)) this.#pin = 'left'
       chmodSync(this.dir, 0o700)
-      if (!isGitDirectory(this.dir)) this.#setAside('was damaged')
+      if (!isGitDirectory(this.dir)) await this.#setAside('was damaged')
     }
     const [kind, seen] = existsSync(file) ? readFileSync(file, 'utf8').split(/\n(.*)/s) : []
     rmSync(file, { force: true })
@@ -190,12 +189,12 @@ export class OwnRepository {
     if (seen === this.#seen) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
     else if (!(await (await import('./sync-all.ts')).isReadable(this.#options, this.dir))) {
-      this.#setAside('could not be read')
+      await this.#setAside('could not be read')
       await this.#copy()
     } else {
       await this.#sync()
       if (!this.#result?.hasFailed || !(await this.#lacksCommits())) return
-      this.#setAside('needs commits that the host has no more')
+      await this.#setAside('needs commits that the host has no more')
       this.#result = undefined
       await this.#copy()
     }
@@ -216,16 +215,12 @@ export class OwnRepository {
     if (isLocked) await (await import('./sync-all.ts')).removeLocks(this.#options, this.dir)
   }
 
-  /** `rm -rf .git` inside must not leave the project without git. What is left of the directory may hold commits. */
-  #setAside(why: string): void {
-    // Below a directory of pen's own: a file named `synced` in it must not make it the entry of a run.
-    const aside = `${this.#entry}.damaged-${crypto.randomUUID().slice(0, 8)}/git`
-    mkdirSync(dirname(aside), { mode: 0o700 })
-    renameSync(this.dir, aside)
+  /** `rm -rf .git` inside must not leave the project without git. */
+  async #setAside(why: string): Promise<void> {
+    const { putAside } = await import('./copy/put-aside.ts')
+    const left = await putAside(this.#entry, this.#options.git.path)
     for (const name of ['synced', 'seen']) rmSync(`${this.#entry}/${name}`, { force: true })
-    this.#lines.push(
-      `git: the sandbox's git directory ${why}, and this run got a new copy; what is left of the old one is in ${aside}`,
-    )
+    this.#lines.push(`git: the sandbox's git directory ${why}, and this run got a new copy; ${left}`)
   }
 
   async #copy(): Promise<void> {

@@ -48,7 +48,7 @@ export interface SyncResult {
   readonly lines: readonly string[]
 }
 
-/** A sync takes a limited number of new refs. */
+/** A sync takes a limited number of new refs, and stops where the user works at this moment. */
 const MAX_TURNS = 10
 /** A sandbox can make each command on its repository wait: a named pipe in place of a file is enough. */
 export const MAX_SYNC_MS = 120_000
@@ -93,14 +93,15 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
       )
       try {
         let report = await sync.run()
-        for (let turn = 1; report.left > 0 && budget.refsLeft > 0 && turn < MAX_TURNS; turn++)
-          report = await sync.run()
+        const goesOn = (): boolean => report.isLate || (report.left > 0 && budget.refsLeft > 0)
+        for (let turn = 1; goesOn() && turn < MAX_TURNS; turn++) report = await sync.run()
         const told = describeReport(below, report, world.sandbox.id)
         told.push(...changedSettings(directory.path, `${dir}${below}`))
         if (report.isComplete && told.length === 0) writeFileSync(inStep, now)
         else rmSync(inStep, { force: true })
         lines.push(...told)
         isComplete &&= report.isComplete
+        hasFailed ||= report.hasFailed
       } finally {
         // Also what was applied before a failure.
         writeSynced(file, sync.synced)

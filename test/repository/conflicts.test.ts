@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { utimesSync, writeFileSync } from 'node:fs'
 import { emptyEntry } from '../../src/repository/copy/make-own-directory.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'
 
@@ -318,5 +318,42 @@ describe("the host's index", () => {
     await two.sync()
     expect(two.host.git('ls-files', '-v')).toBe('H a/new\nH a/one\nS b/new\nS b/two')
     expect(two.host.git('status', '--porcelain')).toBe('')
+  })
+
+  test('in a sparse checkout that left out no file yet', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('a/one')
+    two.host.git('sparse-checkout', 'set', 'a')
+    two.start()
+    two.host.write('b/new', 'outside')
+    two.inside('add', '--sparse', '.')
+    two.inside('commit', '-q', '-m', 'new')
+    two.inside('sparse-checkout', 'reapply')
+    await two.sync()
+    expect(two.host.git('ls-files', '-v')).toBe('H a/one\nS b/new')
+    expect(two.host.git('status', '--porcelain')).toBe('')
+    two.host.git('sparse-checkout', 'disable')
+    two.inside('sparse-checkout', 'disable')
+    two.commitInside('c/new')
+    await two.sync()
+    expect(two.host.git('ls-files', '-v', 'c')).toBe('H c/new')
+  })
+
+  test('keeps its time: a change in the second of the last status is still seen', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('changed', 'aaaa')
+    two.start()
+    const time = Math.floor(Date.now() / 1000) - 5
+    const age = (path: string): void => utimesSync(`${two.host.top}/${path}`, time, time)
+    age('changed')
+    two.host.git('update-index', '--refresh')
+    age('.git/index')
+    two.host.write('changed', 'bbbb')
+    age('changed')
+    two.commitInside('other')
+    await two.sync()
+    // As if the change was in the same second: git compares the time of the content, not of the inode.
+    expect(two.host.git('-c', 'core.trustctime=false', 'diff', '--name-only')).toBe('changed')
+    expect(two.host.git('status', '--porcelain')).toBe(' M changed')
   })
 })

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync } from 'node:fs'
 import { tryLock } from '../../src/config/lock.ts'
-import { heldCommits, rememberShown, shownCommits } from '../../src/repository/pending.ts'
+import { heldCommits, rememberShown, shownCommits } from '../../src/repository/consent/held-commits.ts'
 import { holdStopped } from '../../src/repository/submodules/accept-submodules.ts'
 import { TemporaryRepository, tryGit } from '../temporary-repository.ts'
 import { entry, put } from './evil-objects.ts'

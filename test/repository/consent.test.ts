@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
-import { heldCommits } from '../../src/repository/pending.ts'
+import { heldCommits } from '../../src/repository/consent/held-commits.ts'
 import { tryGit } from '../temporary-repository.ts'
 import { branch, entry, put, started } from './evil-objects.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'

@@ -142,7 +142,7 @@ test('what a sync applied before it was killed is agreed', async () => {
     { name: 'refs/heads/main', old: from, new: four },
     { name: 'refs/heads/next', new: four },
   ]
-  const moves = { refs, heads: [{ record: '.', old: {}, head }], indexes: [] }
+  const moves = { refs, worktrees: [{ record: '.', from: {}, head }] }
   writeFileSync(`${two.entry}/synced.moving`, JSON.stringify(moves))
   two.inside('commit', '-q', '--amend', '-m', 'amended')
   two.inside('switch', '-q', '-c', 'third')
@@ -152,17 +152,56 @@ test('what a sync applied before it was killed is agreed', async () => {
   expect(two.host.git('for-each-ref', `refs/pen/${SANDBOX}`)).toBe('')
 })
 
-test('an index that is locked while its branch moves follows when the lock is gone, also many syncs later', async () => {
+test('a commit of the user just after a branch moved has what the user staged, and undoes nothing', async () => {
+  using two = new TwoRepositories()
+  for (let i = 0; i < 2000; i++) two.host.write(`many/${i}`, `${i}`)
+  two.host.git('add', '.')
+  two.host.git('commit', '-q', '-m', 'many')
+  two.start()
+  const old = two.host.git('rev-parse', 'main')
+  two.host.write('mine', 'mine')
+  two.host.git('add', 'mine')
+  const script = `i=0; while [ $i -lt 10000 ] && [ "$(git rev-parse main)" = ${old} ]; do i=$((i + 1)); done
+    i=0; until git -c user.name=a -c user.email=a@b.test commit -q -m mine; do i=$((i + 1)); [ $i -lt 100 ] || exit 1; done`
+  const user = Bun.spawn(['sh', '-c', script], { cwd: two.host.top, stderr: 'ignore' })
+  two.commitInside('many/7', 'changed')
+  await two.sync()
+  expect(await user.exited).toBe(0)
+  expect(two.host.git('log', '--format=%s', '--name-status', '-2')).toBe(
+    'mine\n\nA\tmine\ninside many/7\n\nM\tmany/7',
+  )
+})
+
+test('a branch waits with its index when the user locks the index just before both move', async () => {
   using two = started()
   const lock = `${two.host.dir}/index.lock`
-  two.commitInside('four')
-  expect((await syncWhile(two, 'applying', () => writeFileSync(lock, ''))).hasFailed).toBe(true)
-  expect(two.host.git('log', '-1', '--format=%s')).toBe('inside four')
+  const before = two.host.git('rev-parse', 'main')
+  const id = two.commitInside('four')
+  const { isComplete, hasFailed } = await syncWhile(two, 'applying', () => writeFileSync(lock, ''))
+  expect([isComplete, hasFailed, two.host.git('rev-parse', 'main')]).toEqual([false, false, before])
   two.inside('branch', 'another')
-  for (let i = 0; i < 2; i++) expect((await two.sync()).isComplete).toBe(false)
+  expect((await two.sync()).isComplete).toBe(false)
   rmSync(lock)
   expect(await two.sync()).toEqual(DONE)
-  expect(two.host.git('rev-parse', 'another')).toBe(two.inside('rev-parse', 'another'))
+  expect(two.host.git('rev-parse', 'main', 'another')).toBe(`${id}\n${id}`)
+  expect(two.host.git('status', '--porcelain')).toBe('')
+})
+
+test('an index that a killed sync left behind follows when its lock is gone, also many syncs later', async () => {
+  using two = started()
+  const lock = `${two.host.dir}/index.lock`
+  const old = two.host.git('rev-parse', 'main')
+  const id = two.commitInside('four')
+  await two.sync()
+  two.host.git('read-tree', old)
+  const move = { record: '.', from: { branch: 'refs/heads/main', commit: old }, index: { old, new: id } }
+  writeFileSync(`${two.entry}/synced.moving`, JSON.stringify({ refs: [], worktrees: [move] }))
+  writeFileSync(lock, '')
+  two.inside('branch', 'another')
+  for (let i = 0; i < 2; i++) await two.sync()
+  expect(two.host.git('diff', '--cached', '--name-only')).toBe('four')
+  rmSync(lock)
+  expect(await two.sync()).toEqual(DONE)
   expect(two.host.git('status', '--porcelain')).toBe('')
 })
 
@@ -171,8 +210,7 @@ test('commits come over after a sync that was killed before its first move, and 
   const [old, gone] = [two.host.git('rev-parse', 'main'), 'd'.repeat(40)]
   const moves = {
     refs: [{ name: 'refs/heads/main', old, new: gone }],
-    heads: [],
-    indexes: [{ record: '.', branch: 'refs/heads/main', old, new: gone }],
+    worktrees: [{ record: '.', from: { branch: 'refs/heads/main' }, index: { old, new: gone } }],
   }
   writeFileSync(`${two.entry}/synced.moving`, JSON.stringify(moves))
   const id = two.commitInside('four')

@@ -69,6 +69,27 @@ describe('commits without a branch, while a bisect is open on the host', () => {
   })
 })
 
+describe('git gc on both sides keeps what cannot cross yet:', () => {
+  test('commits without a branch, a branch that the host rebases, and one with a name that is refused', async () => {
+    using two = started()
+    two.host.git('-c', 'sequence.editor=sed -i 1ibreak', 'rebase', '-q', '-i', '--root')
+    const id = moveInside(two, 'main')
+    two.inside('branch', 'refused', 'main')
+    const refused = moveInside(two, 'refused')
+    two.inside('branch', '-m', 'refused', 'deadbeef')
+    two.inside('checkout', '-q', '--detach')
+    const detached = two.commitInside('detached')
+    two.inside('gc', '-q')
+    expect((await two.sync()).isComplete).toBe(false)
+    two.inside('gc', '-q')
+    two.host.git('gc', '-q', '--prune=now')
+    for (const commit of [id, refused, detached]) two.inside('cat-file', '-e', commit)
+    two.host.git('rebase', '--abort')
+    await two.sync()
+    expect(two.host.git('rev-parse', 'main', 'HEAD')).toBe(`${id}\n${detached}`)
+  })
+})
+
 describe('staged files stay in the sandbox, and pen says so', () => {
   test('in a linked worktree', async () => {
     using two = new TwoRepositories()

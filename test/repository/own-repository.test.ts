@@ -113,31 +113,49 @@ describe("the sandbox's repository during a run", () => {
     if (isHostRoot()) expect(readFileSync(log, 'utf8')).toBe('mine')
   })
 
-  test('each damaged directory is kept, and none of them becomes the directory of a run', async () => {
+  test('the newest damaged directory with something in it is kept, and does not become the directory of a run', async () => {
     using two = new TwoRepositories()
     two.host.commit('one')
     two.start()
     using elsewhere = new TwoRepositories()
     const state = `${two.host.base}/state/git`
-    for (const name of ['a', 'b', 'c']) {
-      const own = await OwnRepository.open(two.options, name)
+    const lines: string[] = []
+    // In the last one there is nothing new.
+    for (const name of ['a', 'b', 'c', '']) {
+      const own = await OwnRepository.open(two.options, name === '' ? 'd' : name)
       expect(own.dir).toBe(two.own as HostPath)
-      two.commitInside(name)
+      if (name !== '') two.commitInside(name)
       // A hostile sandbox: its directory looks like one of pen's own, which leads to another repository.
       writeFileSync(`${two.own}/synced`, '')
       symlinkSync(elsewhere.host.dir, `${two.own}/dir`)
       rmSync(`${two.own}/HEAD`)
-      await own.finish()
+      lines.push(...(await own.finish()).filter(line => line.includes('new copy')))
     }
-    const last = await OwnRepository.open(two.options, 'd')
-    await last.finish()
+    const last = await OwnRepository.open(two.options, 'e')
+    lines.push(...(await last.finish()))
     const kept = readdirSync(state).filter(name => name.startsWith('run.damaged-'))
-    expect(kept).toHaveLength(3)
-    expect(kept.map(name => readFileSync(`${state}/${name}/git/COMMIT_EDITMSG`, 'utf8')).sort()).toEqual([
-      'inside a\n',
-      'inside b\n',
+    expect(kept.map(name => readFileSync(`${state}/${name}/git/COMMIT_EDITMSG`, 'utf8'))).toEqual([
       'inside c\n',
     ])
+    const ends = lines.map(line => line.replace(/^.*; /, ''))
+    expect(ends).toEqual([
+      expect.stringMatching(/^what is left of the old one is in .*\/git$/),
+      `what is left of the old one is in ${state}/${ends[1]?.match(/run\.damaged-\w+/)}/git, in place of an older one`,
+      `what is left of the old one is in ${state}/${kept[0]}/git, in place of an older one`,
+      'the old one had nothing that the host does not have',
+    ])
+    // What is on the host already is nothing of its own.
+    const next = await OwnRepository.open(two.options, 'f')
+    two.commitInside('synced')
+    two.host.write('staged', 'kept')
+    two.inside('add', 'staged')
+    await next.finish()
+    two.host.git('hash-object', '-w', 'staged')
+    expect(two.host.git('log', '-1', '--format=%s')).toBe('inside synced')
+    rmSync(`${two.own}/HEAD`)
+    const after = await (await OwnRepository.open(two.options, 'g')).finish()
+    expect(after.join()).toContain('the old one had nothing')
+    expect(readdirSync(state)).toContain(kept[0] ?? '')
   })
 
   test.each([

@@ -39,16 +39,26 @@ export function wayOnHost(at: string, mounts: readonly Mount[]): readonly string
   return names.map((_, i) => [mount.from, ...names.slice(0, i + 1)].join('/'))
 }
 
-export function requireMountPoints(targets: readonly string[], mounts: readonly Mount[]): void {
-  const fine = new Set<string>()
-  for (const at of targets)
-    for (const path of wayOnHost(at, mounts)) {
+/** A mount point in a directory of the host, as it was when pen looked. */
+export interface MountPoint {
+  readonly path: string
+  readonly ino: bigint
+}
+
+export function requireMountPoints(targets: readonly string[], mounts: readonly Mount[]): MountPoint[] {
+  const fine = new Map<string, bigint>()
+  return targets.flatMap(at => {
+    const way = wayOnHost(at, mounts)
+    for (const path of way) {
       if (fine.has(path)) continue
-      const found = lstatSync(path, { throwIfNoEntry: false })
+      const found = lstatSync(path, { bigint: true, throwIfNoEntry: false })
       if (found === undefined) throw notMounted(at, path, 'it does not exist')
       if (found.isSymbolicLink()) throw notMounted(at, path, 'its path contains a link')
-      fine.add(path)
+      fine.set(path, found.ino)
     }
+    const path = way.at(-1)
+    return path === undefined ? [] : [{ path, ino: fine.get(path) ?? 0n }]
+  })
 }
 
 const notMounted = (at: string, path: string, why: string): PenError =>

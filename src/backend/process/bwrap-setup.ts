@@ -8,7 +8,7 @@ import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { contestedSteps } from '../mounts/contested.ts'
 import type { MountOrder } from '../mounts/mount-orders.ts'
-import { requireMountPoints } from '../mounts/mount-points.ts'
+import { type MountPoint, requireMountPoints } from '../mounts/mount-points.ts'
 import { bwrapArguments, type Wiring } from './bwrap-arguments.ts'
 import { type BindStep, etcView, isEtcStep } from './etc-view.ts'
 import { openPinned } from './pinned.ts'
@@ -16,6 +16,7 @@ import type { Staging } from './staging.ts'
 
 export { seccompFilter } from '../seccomp/filter.ts'
 export { showInside } from './inside-view.ts'
+export { removeMadePoints } from './made-mount-points.ts'
 
 interface ArgumentOptions extends Omit<Wiring, 'source' | 'etc' | 'emptyFile'> {
   /** Only for root. It is left when everything is mounted. */
@@ -31,6 +32,8 @@ export interface BwrapOrders {
   readonly args: string[]
   /** What pen mounts itself, when bubblewrap is done. */
   readonly late: readonly MountOrder[]
+  /** Where it mounts in directories of the host. */
+  readonly points: readonly MountPoint[]
 }
 
 /** Prepares the mount sources. */
@@ -39,7 +42,7 @@ export function prepareArguments(
   { staging, cacheDir, env, neighbours, ...wiring }: ArgumentOptions,
 ): BwrapOrders {
   const mounts = plan.steps.filter(step => step.op !== 'link' && step.op !== 'seal' && !isEtcStep(step))
-  requireMountPoints(
+  const points = requireMountPoints(
     mounts.map(({ at }) => at),
     mounts,
   )
@@ -54,7 +57,7 @@ export function prepareArguments(
   const source = (path: string): string => staged?.(path) ?? path
   const steps = plan.steps.filter(step => !late.has(step))
   const wired = { ...wiring, source, etc: source(etc), emptyFile: source(empty) }
-  return { args: bwrapArguments({ ...plan, steps, env }, wired), late: [...late.values()] }
+  return { args: bwrapArguments({ ...plan, steps, env }, wired), late: [...late.values()], points }
 }
 
 function makeEmptyFile(cacheDir: string): string {

@@ -76,7 +76,7 @@ export async function start(
     const inputs = openInputs(plan, options, daemon?.startExecDaemon(plan, undo), undo)
     const { guard, useAllProcessors } = launchGuard(programs, plan, options, inputs, undo)
     kill = () => signal(-guard.pid, 'SIGKILL')
-    const { inside, late } = await configureBwrap(plan, options, inputs, undo)
+    const { inside, late, sweep } = await configureBwrap(plan, options, inputs, undo)
     const status = new BwrapStatus(guard.statusFd, useAllProcessors)
     kill = () => killAll(guard.pid, status)
     // Loaded while bubblewrap works.
@@ -91,7 +91,11 @@ export async function start(
       if (plan.listedExec) await makeNoexec(plan.steps, mounts, status.initPid())
       inputs.listed?.release()
     }
-    return { ...running(guard, status, inputs.crossing, undo, mounts), ...inputs.daemon?.commands, inside }
+    return {
+      ...running({ guard, status, crossing: inputs.crossing, sweep, mounts }, undo),
+      ...inputs.daemon?.commands,
+      inside,
+    }
   } catch (error) {
     // Kill the guard before its pipes close. An empty argument list would make bubblewrap print an error.
     kill()
@@ -136,18 +140,26 @@ function launchGuard(
   return { guard, useAllProcessors }
 }
 
-/** Sends bubblewrap its filter and arguments. `inside` is the host's directory that the sandbox sees at `/run/pen`. */
+/**
+ * Sends bubblewrap its filter and arguments. `inside` is the host's directory that the sandbox sees at `/run/pen`. `sweep` removes the
+ * mount points that bubblewrap made.
+ */
 async function configureBwrap(
   plan: Plan,
   { placement, sandbox, cacheDir, neighbours }: ProcessOptions,
   { args, seccompFd, pinned, staging, daemon, listed, firstGuestFd }: BwrapInputs,
   undo: UndoStack,
-): Promise<{ readonly inside: string; readonly late: readonly MountOrder[] }> {
-  const { prepareArguments, seccompFilter, showInside } = await import('./bwrap-setup.ts')
+): Promise<{ readonly inside: string; readonly late: readonly MountOrder[]; readonly sweep: () => void }> {
+  const { prepareArguments, removeMadePoints, seccompFilter, showInside } = await import('./bwrap-setup.ts')
   fillMemoryFile(seccompFd, seccompFilter({ exec: plan.listedExec ? 'listed' : 'any' }))
   const numbers = new Map([...pinned.keys()].map((path, i) => [path, firstGuestFd - pinned.size + i]))
   const inside = showInside(plan, sandbox, undo)
-  const { args: words, late } = prepareArguments(inside.plan, {
+  const began = Date.now()
+  const {
+    args: words,
+    late,
+    points,
+  } = prepareArguments(inside.plan, {
     staging,
     cacheDir,
     env: (daemon ?? listed)?.env ?? plan.env,
@@ -158,7 +170,7 @@ async function configureBwrap(
     descriptor: path => numbers.get(path),
   })
   args.send(words)
-  return { inside: inside.dir, late }
+  return { inside: inside.dir, late, sweep: () => removeMadePoints(points, began) }
 }
 
 /** The group has bubblewrap and the watcher. The init dies with its parent, and every process inside with the init. */
@@ -168,15 +180,31 @@ function killAll(group: number, status: BwrapStatus): void {
   signal(-group, 'SIGKILL')
 }
 
-function running(
-  guard: Guard,
-  status: BwrapStatus,
-  crossing: Crossing,
-  undo: UndoStack,
-  mounts: LiveMounts,
-): Running {
+interface Parts {
+  readonly guard: Guard
+  readonly status: BwrapStatus
+  readonly crossing: Crossing
+  readonly mounts: LiveMounts
+  readonly sweep: () => void
+}
+
+/** When bubblewrap has mounted everything, on most machines. */
+const MOUNTED_MS = 50
+
+function running({ guard, status, crossing, mounts, sweep }: Parts, undo: UndoStack): Running {
+  let sweeping: NodeJS.Timeout | undefined
+  const sweepLater = (): void => {
+    sweeping = setTimeout(() => {
+      sweeping = undefined
+      if (mounts.ready()) sweep()
+      else sweepLater()
+    }, MOUNTED_MS)
+    sweeping.unref()
+  }
   const ended = guard.exited.then(async ({ code, signal }): Promise<Ending> => {
     const exitCode = status.exitCode()
+    if (sweeping !== undefined) sweep()
+    clearTimeout(sweeping)
     const init = status.initPid()
     if (init !== undefined) await endInit(init)
     await crossing.drained()
@@ -192,7 +220,10 @@ function running(
     })
   })
   return {
-    begin: () => guard.unblock(),
+    begin: () => {
+      guard.unblock()
+      sweepLater()
+    },
     ended,
     initPid: () => status.initPid(),
     mounts,

@@ -4,10 +4,10 @@
  * a rebase on the host writes that.
  */
 
-import { type GitRunner, runGit } from '../git/git-runner.ts'
+import { type At, type GitRunner, runGit } from '../git/git-runner.ts'
 import { ImportRefused } from '../import/import-objects.ts'
 import { indexes } from '../submodules/gitlink-places.ts'
-import { type At, type Change, changedPaths, pathText } from '../sync/apply-sync.ts'
+import { type Change, changedPaths, pathText } from '../sync/changed-paths.ts'
 import type { SyncAllOptions } from '../sync-all.ts'
 import { ALL, type Guard, guardedPaths } from './guarded-paths.ts'
 import { hasCommit, newCommits, type Pair, type Peeled, peel, seeChanges, seeFiles } from './new-commits.ts'

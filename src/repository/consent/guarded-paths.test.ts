@@ -46,6 +46,21 @@ test('a link above a protected place is guarded, and a file or a directory there
   expect(isPlace('src/a', '', file)).toBe(false)
 })
 
+test('a name that a file system may take for a protected one is guarded, and other letters are not', () => {
+  const { isPlace } = guardedPaths('/top', within(['/top/.vscode', '/top/.husky', '/top/größe']))
+  const names = [
+    '.v\u017fcode/x',
+    '.vsc\u200code/x',
+    '.hu\u017fky',
+    '.gitmodule\u017f',
+    'gro\u0308\u00dfe',
+    'GRÖSSE',
+  ]
+  expect(names.filter(name => !isPlace(name, '', `100644 ${BLOB}`))).toEqual([])
+  const others = ['.vścode/x', 'größen', '日本/x']
+  expect(others.filter(name => isPlace(name, '', `100644 ${BLOB}`))).toEqual([])
+})
+
 test('what the sandbox may not write is guarded', () => {
   const { isPlace } = guardedPaths('/top', within([]))
   const paths = ['vendor/lib.js', '.env', 'src/x', 'env']

@@ -4,7 +4,7 @@
  */
 import { lstatSync } from 'node:fs'
 import { readRegularFile } from '../../base/regular-file.ts'
-import { parentsOf } from '../sync/apply-sync.ts'
+import { parentsOf } from '../sync/changed-paths.ts'
 import type { SyncAllOptions } from '../sync-all.ts'
 
 /** An entry is a mode and an id, as git writes them. It is empty where there is none. */
@@ -32,8 +32,7 @@ export function guardedPaths(
   const below = within.protectedPaths.flatMap(path =>
     path.startsWith(`${top}/`) ? [path.slice(top.length + 1)] : [],
   )
-  // Some file systems do not tell `.VSCODE` from `.vscode`.
-  const guarded = new Set(['.gitmodules', ...below].map(path => path.toLowerCase()))
+  const guarded = new Set(['.gitmodules', ...below].map(folded))
   const mounted = new Set(within.heldPaths)
   const isIn = (set: ReadonlySet<string>, path: string, prefix = ''): boolean =>
     [path, ...parentsOf(path)].some(part => set.has(`${prefix}${part}`))
@@ -44,17 +43,30 @@ export function guardedPaths(
   const isLink = (entry: string): boolean => entry.startsWith(LINK)
   return {
     isPlace: (path, before, after) => {
-      const folded = path.toLowerCase()
+      const name = folded(path)
       // Denied, or without a write grant.
       if (!within.mayWrite(`${top}/${path}`)) return true
-      if (!first.has(topOf(folded))) return false
-      return isIn(guarded, folded) || ((isLink(before) || isLink(after)) && above.has(folded))
+      if (!first.has(topOf(name))) return false
+      return isIn(guarded, name) || ((isLink(before) || isLink(after)) && above.has(name))
     },
     // What a mount holds is the user's own: the sandbox could not write it. In other places, a file of the sandbox's may lie
     // for a moment, until it is moved away.
     isOwn: (path, entry) => isIn(mounted, path, `${top}/`) && isSame(`${top}/${path}`, entry),
   }
 }
+
+/**
+ * Some file systems do not tell `.VSCODE` from `.vscode`. Linux takes `ſ` for an `s` there, and leaves out characters that
+ * are not shown. More names than there are the same here: then a commit waits that need not.
+ */
+const folded = (path: string): string =>
+  /[^ -~]/.test(path)
+    ? path
+        .normalize('NFKD')
+        .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
+        .toUpperCase()
+        .toLowerCase()
+    : path.toLowerCase()
 
 const topOf = (path: string): string => {
   const slash = path.indexOf('/')

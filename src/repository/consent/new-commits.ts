@@ -1,7 +1,7 @@
 /** Commits that the host does not have on a ref of its own, and what each of them changes. Run on the host, after the import. */
 
-import { type GitRunner, runGit } from '../git/git-runner.ts'
-import { type At, type Change, parseChange } from '../sync/apply-sync.ts'
+import { type At, type GitRunner, runGit } from '../git/git-runner.ts'
+import { type Change, parseChange } from '../sync/changed-paths.ts'
 
 /**
  * What the user has: refs and HEADs. Below `refs/pen` is what waits. A stash is not history: see `Consent`.

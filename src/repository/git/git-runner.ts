@@ -43,3 +43,14 @@ export async function runGit(git: GitRunner, call: GitCall): Promise<Buffer> {
 
 /** Fields that end with NUL, as git's `-z` writes them. */
 export const fields = (bytes: Buffer): string[] => bytes.toString('latin1').split('\0').slice(0, -1)
+
+/** Of the repository, a worktree or a submodule: see `GitCall`. */
+export interface At {
+  readonly gitDir?: string
+}
+
+/** The directory of a worktree's record. */
+export const recordAt = ({ gitDir }: At, record: string): At => {
+  const path = [gitDir, record === '.' ? undefined : record].filter(part => part !== undefined).join('/')
+  return path === '' ? {} : { gitDir: path }
+}

@@ -9,10 +9,12 @@ import { PenError } from '../../base/error.ts'
 import { pipe } from '../../base/kernel/descriptor.ts'
 import { basename, dirname } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
+import { readRegularFile } from '../../base/regular-file.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
 import { borrowed } from '../../plan/git-steps.ts'
 import type { Step } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
+import { OBJECT_ID } from '../copy/fold-refs.ts'
 import { BOX_PATH, type GitBox } from '../git/git-box.ts'
 import { GIT_ENVIRONMENT } from '../git/git-environment.ts'
 import { type GitCall, runGit } from '../git/git-runner.ts'
@@ -83,11 +85,14 @@ export interface ImportOptions {
 
 /** What is wrong with the objects. The sandbox's repository keeps them. */
 export class ImportRefused extends PenError {
+  readonly why: string
+
   constructor(why: string) {
     super('STATE', {
       what: `commits of the sandbox were not taken over: ${why}`,
       hint: 'they are still in the sandbox: pen git status',
     })
+    this.why = why
   }
 }
 
@@ -142,7 +147,24 @@ function makeScratch(
     `[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = ${format}\n${partial}`,
   )
   writeFileSync(`${scratch}/objects/info/alternates`, `${directory.lentAt}/objects\n`)
+  writeFileSync(
+    `${scratch}/shallow`,
+    shallowCommits(directory)
+      .map(id => `${id}\n`)
+      .join(''),
+  )
   writeFileSync(`${scratch}/tips`, [...tips, ...known.map(id => `^${id}`)].map(line => `${line}\n`).join(''))
+}
+
+/** Where the host's history ends. A sandbox may have fetched what comes before: the host has none of it. */
+function shallowCommits({ path }: GitDirectory): readonly string[] {
+  const bytes = readRegularFile(`${path}/shallow`, { maxBytes: MAX_TEXT_BYTES })
+  return bytes === undefined
+    ? []
+    : bytes
+        .toString('latin1')
+        .split('\n')
+        .filter(line => OBJECT_ID.test(line))
 }
 
 interface Listed {
@@ -158,7 +180,8 @@ async function receive(
   known: readonly string[],
 ): Promise<readonly Listed[]> {
   const [read, write] = pipe()
-  const input = [...tips, ...known.map(id => `^${id}`)].map(line => `${line}\n`).join('')
+  const shallow = shallowCommits(options.directory).map(id => `--shallow ${id}`)
+  const input = [...shallow, ...tips, ...known.map(id => `^${id}`)].map(line => `${line}\n`).join('')
   const partial = options.isPartial ? '--exclude-promisor-objects' : ''
   const strict = options.isPartial ? '--fsck-objects' : `--strict=${TOLERATED}`
   const sending = options.box

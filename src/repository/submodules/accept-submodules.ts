@@ -10,9 +10,8 @@ import { Consent, guardedIn } from '../consent/consent.ts'
 import { syncedFile } from '../copy/make-own-directory.ts'
 import { runGit } from '../git/git-runner.ts'
 import { HostGit } from '../git/host-git.ts'
-import { parentsOf, pathText } from '../sync/apply-sync.ts'
-import { currentCommit } from '../sync/plan-sync.ts'
-import { readState } from '../sync/state.ts'
+import { parentsOf, pathText } from '../sync/changed-paths.ts'
+import { currentCommit, readState } from '../sync/state.ts'
 import { writeSynced } from '../sync/synced-file.ts'
 import { MAX_SYNC_MS, type SyncAllOptions } from '../sync-all.ts'
 import { moduleName, setAsidePlanted } from './gitlink-places.ts'
@@ -79,13 +78,14 @@ export async function makeModules(
   const { git, entry, dir, workspace, records } = options
   using host = new HostGit(git.path, `${entry}/empty`)
   for (const place of places) {
-    const below = moduleName(git, readGitFile(`${place}/.git`))
+    const below = moduleName(git.path, readGitFile(`${place}/.git`))
     if (below !== undefined && existsSync(`${git.path}/${below}`)) continue
     const settings = below === undefined ? undefined : readGitConfig(`${dir}/${below}/config`)
     // In a submodule's repository, others lie below its own `modules`.
     const isNested = parentsOf(below ?? '').some(
       parent =>
-        moduleName(git, `${git.path}/${parent}`) !== undefined && existsSync(`${git.path}/${parent}/HEAD`),
+        moduleName(git.path, `${git.path}/${parent}`) !== undefined &&
+        existsSync(`${git.path}/${parent}/HEAD`),
     )
     if (below === undefined || settings === undefined || isNested) continue
     const isLong = settings.some(({ key, value }) => key === 'extensions.objectformat' && value === 'sha256')
@@ -102,7 +102,7 @@ export async function makeModules(
   }
   // A pointer that leads nowhere, or a repository in the working tree itself.
   return setAsidePlanted(
-    { git, records, workspace },
+    { workspace, own: { git, records, workspace }, enclosing: [] },
     places.map(place => `${place}/.git`),
   )
 }

@@ -2,7 +2,7 @@
  * What both repositories have had since the last sync. It grows by what both showed alike when they were read, and by what
  * was applied. So a side that goes on during a sync changes nothing in it, and its next step is seen as a step.
  */
-import type { HeadMove, RefMove, Synced } from './plan-sync.ts'
+import type { RefMove, Synced, WorktreeMove } from './plan-sync.ts'
 import { type Head, type RepositoryState, sameHead } from './state.ts'
 
 export class Agreement implements Synced {
@@ -33,15 +33,15 @@ export class Agreement implements Synced {
     for (const id of here) if (there.has(id)) this.stashes.add(id)
   }
 
-  addApplied({ refs = [], heads = [], stashes = [] }: Applied): void {
+  addApplied({ refs = [], worktrees = [], stashes = [] }: Applied): void {
     for (const { name, new: id } of refs) this.refs.set(name, id)
-    for (const { record, head } of heads) this.heads.set(record, head)
+    for (const { record, head } of worktrees) if (head !== undefined) this.heads.set(record, head)
     for (const id of stashes) this.stashes.add(id)
   }
 }
 
 export interface Applied {
   readonly refs?: readonly RefMove[]
-  readonly heads?: readonly HeadMove[]
+  readonly worktrees?: readonly WorktreeMove[]
   readonly stashes?: readonly string[]
 }

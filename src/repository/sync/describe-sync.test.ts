@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import { describeReport } from './describe-sync.ts'
 
 const NOTHING = {
-  moved: [],
+  isLate: false,
+  hasFailed: false,
   aside: [],
   refused: [],
   deleted: [],

@@ -1,6 +1,7 @@
 /** Lines for the user about a sync: only what is not on the host as expected. */
 import { printable, shellWord } from '../../base/printable.ts'
-import { type Aside, HELD_HEAD } from './plan-sync.ts'
+import { HELD_HEAD } from './plan-heads.ts'
+import type { Aside } from './plan-sync.ts'
 import type { SyncReport } from './repository-sync.ts'
 
 const MAX_LINES = 20
@@ -42,6 +43,7 @@ export function describeReport(place: string, report: SyncReport, sandbox: strin
 const short = (name: string): string => printable(name.replace(/^refs\/(?:heads|tags)\//, ''), 200)
 
 function deletion(name: string): string {
+  if (name.startsWith('stash@')) return `to drop it: git stash drop '${name}'`
   const word = shellWord(name.replace(/^refs\/(?:heads|tags)\//, ''))
   if (word === undefined || name.startsWith('refs/notes/')) return 'to delete it, use git on the host'
   return `to delete it: git ${name.startsWith('refs/tags/') ? 'tag -d' : 'branch -D'} ${word}`

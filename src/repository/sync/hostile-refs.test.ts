@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { judgeName, planSync, type Synced, type SyncRules } from './plan-sync.ts'
+import { judgeName } from './judge-name.ts'
+import { planSync, type Synced, type SyncRules } from './plan-sync.ts'
 import type { Head, RepositoryState } from './state.ts'
 
 const [OLD, NEW] = ['1'.repeat(40), '2'.repeat(40)]
@@ -48,14 +49,15 @@ describe('HEAD', () => {
   for (const name of ['refs/heads/$(id)', `refs/replace/${OLD}`, 'refs/tags/v1', 'refs/heads/HEAD'])
     test(`does not move to ${name}`, async () => {
       const plan = await planSync(state(main, head(name, undefined)), state(main, onMain), rules())
-      expect(plan.heads).toEqual([])
+      expect(plan.worktrees).toEqual([])
       expect(plan.refused.map(ref => ref.name)).toEqual([name])
     })
 
   test('the index follows the branch, also when the sandbox commits while its state is read', async () => {
     const here = state({ 'refs/heads/main': NEW }, head('refs/heads/main', '3'.repeat(40)))
     const plan = await planSync(here, state(main, onMain), rules())
-    expect(plan.indexes).toEqual([{ record: '.', branch: 'refs/heads/main', old: OLD, new: NEW }])
+    const [move] = plan.worktrees
+    expect([move?.head, move?.ref, move?.index]).toEqual([undefined, plan.refs[0], { old: OLD, new: NEW }])
   })
 
   test('stays where a branch without a commit has none to follow', async () => {
@@ -64,7 +66,7 @@ describe('HEAD', () => {
       state(main, onMain),
       rules(),
     )
-    expect(plan.heads).toEqual([])
+    expect(plan.worktrees).toEqual([])
   })
 })
 
@@ -95,4 +97,12 @@ test('a branch with the name of a remote is refused', () => {
   expect(judgeName('refs/heads/origin', there)).toContain('remote')
   expect(judgeName('refs/heads/ORIGIN', there)).toContain('remote')
   expect(judgeName('refs/heads/other', there)).toBeUndefined()
+})
+
+test('two new refs that shadow each other do not both cross', async () => {
+  const names = ['refs/heads/v1', 'refs/tags/v1', 'refs/heads/New', 'refs/heads/new']
+  const refs = { ...main, ...Object.fromEntries(names.map(name => [name, NEW])) }
+  const plan = await planSync(state(refs, onMain), state(main, onMain), rules())
+  expect(plan.refs.map(({ name }) => name)).toEqual(['refs/heads/v1', 'refs/heads/New'])
+  expect(plan.refused.map(({ name }) => name)).toEqual(['refs/tags/v1', 'refs/heads/new'])
 })

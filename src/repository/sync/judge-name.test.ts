@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { judgeName } from './plan-sync.ts'
+import { judgeName } from './judge-name.ts'
 
 const MAIN = 'refs/heads/main'
 

@@ -9,10 +9,11 @@ import { Consent, type Guarded, guardedIn } from '../consent/consent.ts'
 import { fields, type GitRunner, runGit } from '../git/git-runner.ts'
 import { HostGit } from '../git/host-git.ts'
 import { MAX_SYNC_MS, type SyncAllOptions } from '../sync-all.ts'
-import { applyIndex, applyRefs, type Change, pathText } from './apply-sync.ts'
-import { currentCommit } from './plan-sync.ts'
-import { OLDER } from './repository-sync.ts'
-import { type RepositoryState, readHostState } from './state.ts'
+import { applyRefs, applyWorktree } from './apply-sync.ts'
+import { type Change, pathText } from './changed-paths.ts'
+import type { RefMove } from './plan-sync.ts'
+import { OLDER } from './set-aside.ts'
+import { currentCommit, type RepositoryState, readHostState } from './state.ts'
 
 const LIST = `git for-each-ref --format='%(objectname) %(refname)' "$1"`
 /** Exit code 1: conflicts. Their paths follow the id of the tree, and end with an empty field. */
@@ -91,12 +92,28 @@ class Merging {
     const paths = await this.#needsConsent(old, id, commit, records)
     if (paths.length > 0)
       return `${shown} is not merged: that would change what the sandbox may not write (${some(paths)}); look at it: git diff ${old.slice(0, 10)} ${commit.slice(0, 10)}; to merge it yourself: git stash -u && git merge ${word}`
-    const move = { name: branch, old, new: commit }
-    if (commit !== old && (await applyRefs(this.#git, {}, [move], MESSAGE)).length > 0)
+    if (
+      commit !== old &&
+      !(await this.#move(
+        { name: branch, old, new: commit },
+        on.map(([record]) => record),
+      ))
+    )
       return `${shown} moved meanwhile; fix: repeat the command`
-    for (const [record] of on) await applyIndex(this.#git, {}, { record, branch, old, new: commit })
     await runGit(this.#git, { script: 'git update-ref -d "$1" "$2"', args: [ref, id] })
     return `${shown} has the sandbox's commits now (${commit.slice(0, 10)})`
+  }
+
+  /** In the worktrees that have it checked out, with the index. */
+  async #move(ref: RefMove, records: readonly string[]): Promise<boolean> {
+    if (records.length === 0) return (await applyRefs(this.#git, {}, [ref], MESSAGE)).length === 0
+    const { name: branch, old, new: commit } = ref
+    const more = { message: MESSAGE, file: `index.pen-${crypto.randomUUID()}` }
+    for (const [i, record] of records.entries()) {
+      const move = { record, from: { branch, commit: i === 0 ? old : commit }, index: { old, new: commit } }
+      if ((await applyWorktree(this.#git, {}, i === 0 ? { ...move, ref } : move, more)) !== true) return false
+    }
+    return true
   }
 
   /** A merge can bring what no side has: git follows renames. What the user agreed to is left out. */

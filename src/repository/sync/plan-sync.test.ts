@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { HELD_HEAD, judgeName, planSync, type SyncRules } from './plan-sync.ts'
+import { HELD_HEAD } from './plan-heads.ts'
+import { planSync, type SyncRules } from './plan-sync.ts'
 import type { Head, RepositoryState } from './state.ts'
 
 /** A history: B and C come after A, D after B, M after B and C. X is another root. */
@@ -133,7 +134,7 @@ describe('a branch that is checked out', () => {
     )
     expect(plan.waits).toBe(true)
     expect(plan.refs.map(({ name }) => name)).toEqual(['refs/heads/other'])
-    expect([plan.heads, plan.indexes]).toEqual([[], []])
+    expect(plan.worktrees).toEqual([])
   })
 
   test('moves with its index', async () => {
@@ -151,10 +152,10 @@ describe('a branch that is checked out', () => {
         },
       ),
     )
+    const move = { name: MAIN, old: 'A', new: 'B' }
     expect(plan).toMatchObject({
-      refs: [{ name: MAIN, old: 'A', new: 'B' }],
-      heads: [],
-      indexes: [{ record: '.', old: 'A', new: 'B' }],
+      refs: [move],
+      worktrees: [{ record: '.', ref: move, index: { old: 'A', new: 'B' } }],
     })
   })
 
@@ -164,7 +165,7 @@ describe('a branch that is checked out', () => {
       state({ [MAIN]: 'C' }, { '.': head(MAIN, 'C') }),
       rules({ [MAIN]: 'A' }),
     )
-    expect([plan.heads, plan.indexes, plan.aside.length]).toEqual([[], [], 1])
+    expect([plan.worktrees, plan.aside.length]).toEqual([[], 1])
   })
 })
 
@@ -181,31 +182,28 @@ describe('HEAD', () => {
 
   test('switches to another branch, and the index follows', async () =>
     expect(await at(x, main, main)).toMatchObject({
-      heads: [{ record: '.', head: x }],
-      indexes: [{ record: '.', old: 'A', new: 'B' }],
+      worktrees: [{ record: '.', from: main, head: x, index: { old: 'A', new: 'B' } }],
     }))
 
   test('is detached', async () => {
     const detached = head(undefined, 'B')
     expect(await at(detached, main, main)).toMatchObject({
-      heads: [{ record: '.', head: detached }],
-      indexes: [{ record: '.', old: 'A', new: 'B' }],
+      worktrees: [{ record: '.', from: main, head: detached, index: { old: 'A', new: 'B' } }],
     })
   })
 
   test('moves to a branch without a commit only where there is none yet', async () => {
     const orphan = head('refs/heads/new', undefined)
-    expect(await at(orphan, main, main)).toMatchObject({ heads: [], indexes: [] })
+    expect(await at(orphan, main, main)).toMatchObject({ worktrees: [] })
     const none = head('refs/heads/none', undefined)
     expect(await at(orphan, none, none)).toMatchObject({
-      heads: [{ record: '.', head: orphan }],
-      indexes: [],
+      worktrees: [{ record: '.', head: orphan, index: undefined }],
     })
   })
 
   test('stays when it was switched there', async () => {
-    expect(await at(main, x, main)).toMatchObject({ heads: [], indexes: [] })
-    expect(await at(head(undefined, 'C'), x, main)).toMatchObject({ heads: [], indexes: [] })
+    expect(await at(main, x, main)).toMatchObject({ worktrees: [] })
+    expect(await at(head(undefined, 'C'), x, main)).toMatchObject({ worktrees: [] })
   })
 
   test('of a worktree that is not in the sandbox is left alone', async () => {
@@ -214,7 +212,7 @@ describe('HEAD', () => {
       state({}, { 'worktrees/w': main }),
       rules({}, { synced: { refs: new Map(), heads: new Map([['worktrees/w', main]]), stashes: new Set() } }),
     )
-    expect([plan.heads, plan.indexes]).toEqual([[], []])
+    expect(plan.worktrees).toEqual([])
   })
 })
 
@@ -239,8 +237,7 @@ describe('what needs consent', () => {
         { name: MAIN, id: 'B', reason: 'consent', paths: ['libs/new'] },
         { name: 'refs/heads/x', id: 'B', reason: 'consent', paths: ['libs/new'] },
       ],
-      heads: [],
-      indexes: [],
+      worktrees: [],
     })
   })
 
@@ -270,7 +267,7 @@ describe('what needs consent', () => {
       state(refs, { '.': head(MAIN, 'A') }),
       rules(refs, { consentToStep, synced: synced(refs) }),
     )
-    expect([plan.heads, plan.indexes]).toEqual([[], []])
+    expect(plan.worktrees).toEqual([])
     expect(plan.aside).toEqual([{ name, id: 'B', reason: 'consent', paths: ['libs/new'] }])
   })
 })
@@ -278,18 +275,6 @@ describe('what needs consent', () => {
 test('stashes that are not there are stored, oldest first', async () => {
   const plan = await planSync(state({}, {}, ['D', 'C', 'A']), state({}, {}, ['A']), rules({}))
   expect(plan.stashes).toEqual(['C', 'D'])
-})
-
-test('two new refs that shadow each other do not both cross', async () => {
-  const here = state({
-    'refs/heads/v1': 'A',
-    'refs/tags/v1': 'B',
-    'refs/heads/New': 'A',
-    'refs/heads/new': 'B',
-  })
-  const plan = await planSync(here, state({}), rules({}, { judge: judgeName }))
-  expect(plan.refs.map(({ name }) => name)).toEqual(['refs/heads/v1', 'refs/heads/New'])
-  expect(plan.refused.map(({ name }) => name)).toEqual(['refs/tags/v1', 'refs/heads/new'])
 })
 
 describe('any three states', () => {
@@ -352,7 +337,7 @@ describe('any three states', () => {
         const after = new Map(there.refs)
         for (const { name, new: id } of plan.refs) after.set(name, id)
         let [now] = [there.heads.get('.') as Head]
-        for (const move of plan.heads) now = move.head
+        for (const { head } of plan.worktrees) now = head ?? now
         const commit = now.branch === undefined ? now.commit : after.get(now.branch)
         const moved = { ...there, refs: after, heads: new Map([['.', { ...now, commit }]]) }
         const again = await planSync(
@@ -360,7 +345,7 @@ describe('any three states', () => {
           { ...moved, heads: restoreBusy(moved.heads, there) },
           rulesFor(moved),
         )
-        expect([again.refs, again.heads, again.indexes]).toEqual([[], [], []])
+        expect([again.refs, again.worktrees]).toEqual([[], []])
         // A branch that went back may have left HEAD's commit: the next sync puts that aside.
         const put = ({ aside }: typeof plan) => new Set(aside.filter(({ name }) => name !== HELD_HEAD))
         expect(put(again)).toEqual(put(plan))
@@ -373,10 +358,11 @@ describe('any three states', () => {
       fc.asyncProperty(repository, repository, synced, async (here, there, agreed) => {
         const plan = await planSync(here, there, rules({}, { synced: agreed }))
         const [from, to, was] = [here, there, agreed].map(one => one.heads.get('.'))
-        if (from?.isBusy || to?.isBusy) expect([plan.heads, plan.indexes]).toEqual([[], []])
-        if (plan.heads.length > 0)
+        if (from?.isBusy || to?.isBusy) expect(plan.worktrees).toEqual([])
+        if (plan.worktrees.some(move => move.head !== undefined))
           expect([to?.branch, to?.branch ?? to?.commit]).toEqual([was?.branch, was?.branch ?? was?.commit])
-        for (const index of plan.indexes) expect(index.old).toBe(to?.commit as string)
+        for (const { from, index } of plan.worktrees)
+          expect([from, index?.old ?? to?.commit]).toEqual([to as Head, to?.commit])
       }),
       { numRuns: 1000 },
     ))
@@ -386,9 +372,9 @@ describe('any three states', () => {
       fc.asyncProperty(repository, repository, synced, async (here, there, agreed) => {
         const plan = await planSync(here, there, rules({}, { synced: agreed }))
         const head = there.heads.get('.')
-        for (const { name, new: id } of plan.refs)
-          if (name === head?.branch)
-            expect(plan.indexes).toContainEqual({ record: '.', branch: name, old: head.commit, new: id })
+        for (const move of plan.refs)
+          if (move.name === head?.branch)
+            expect(plan.worktrees).toMatchObject([{ record: '.', from: head, ref: move }])
       }),
       { numRuns: 1000 },
     ))

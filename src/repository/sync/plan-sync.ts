@@ -2,7 +2,9 @@
  * Decides what moves from one repository to the other. Each ref is compared with its value at the last sync: what moved here
  * moves there, unless it moved there too. Then it is put aside, and nothing is lost. Both directions use this function.
  */
-import { type Head, type RepositoryState, sameHead } from './state.ts'
+import { type Chosen, chooseRefs } from './choose-refs.ts'
+import { planHeads } from './plan-heads.ts'
+import type { Head, RepositoryState } from './state.ts'
 
 /** What both repositories had after the last sync. */
 export interface Synced {
@@ -19,20 +21,17 @@ export interface RefMove {
   readonly new: string
 }
 
-export interface HeadMove {
+/** What moves together in one worktree. */
+export interface WorktreeMove {
   readonly record: string
-  /** What it must be now. */
-  readonly old: Head
-  readonly head: Head
-}
-
-/** An index follows HEAD of its worktree from one commit to another. Undefined: no commit yet. */
-export interface IndexMove {
-  readonly record: string
-  /** Where HEAD must be when the index moves. Undefined: detached. */
-  readonly branch: string | undefined
-  readonly old: string | undefined
-  readonly new: string
+  /** Where HEAD must be now. */
+  readonly from: Pick<Head, 'branch' | 'commit'>
+  /** Of the branch that HEAD is on. It is one of the plan's refs. */
+  readonly ref?: RefMove | undefined
+  /** Where HEAD goes. */
+  readonly head?: Head | undefined
+  /** The index follows from one commit to the other. Undefined: no commit yet. */
+  readonly index?: { readonly old: string | undefined; readonly new: string } | undefined
 }
 
 /** `consent`: the host's git would run or enter what the commits bring, so a person looks at them first. */
@@ -48,9 +47,6 @@ export interface Aside {
   readonly worktree?: string | undefined
 }
 
-/** A detached HEAD that is put aside. */
-export const HELD_HEAD = 'refs/heads/HEAD'
-
 export interface Refused {
   /** Hostile text. */
   readonly name: string
@@ -61,12 +57,11 @@ export interface Refused {
 
 export interface SyncPlan {
   readonly refs: readonly RefMove[]
-  readonly heads: readonly HeadMove[]
-  readonly indexes: readonly IndexMove[]
+  readonly worktrees: readonly WorktreeMove[]
   readonly aside: readonly Aside[]
   /** Names that would mislead git or a reader. Hostile text. */
   readonly refused: readonly Refused[]
-  /** Refs that are gone here. A deletion never crosses by itself. */
+  /** Refs and stashes that are gone here. A deletion never crosses by itself. */
   readonly deleted: readonly string[]
   /** An operation is open, or the index is locked: HEAD, its branch and the index move together, later. */
   readonly waits: boolean
@@ -98,239 +93,53 @@ export interface SyncRules {
   readonly consentToStep: (old: string | undefined, now: string) => Promise<readonly string[]>
 }
 
+/** `chosen` are the refs whose objects are there by now. */
 export async function planSync(
   here: RepositoryState,
   there: RepositoryState,
   rules: SyncRules,
+  chosen: Chosen = chooseRefs(here, there, rules),
 ): Promise<SyncPlan> {
-  const { synced, records } = rules
+  const { refs, aside } = await placeRefs(there, rules, chosen)
+  const { worktrees, held, odd, late } = await planHeads(here, there, rules, {
+    moves: refs,
+    elsewhere: chosen.elsewhere,
+    detached: chosen.detached,
+  })
+  return {
+    refs,
+    worktrees,
+    aside: [...aside, ...held],
+    refused: [...chosen.refused, ...odd],
+    deleted: chosen.deleted,
+    waits: chosen.waits || late,
+    stashes: chosen.stashes,
+    left: chosen.left,
+  }
+}
+
+/** Each moves there by its name, or is put aside. */
+async function placeRefs(
+  there: RepositoryState,
+  { records, contains, consentToNew, consentToStep }: SyncRules,
+  { moved, elsewhere }: Chosen,
+): Promise<Pick<SyncPlan, 'refs' | 'aside'>> {
   const refs: RefMove[] = []
   const aside: Aside[] = []
-  const refused: { name: string; why: string }[] = []
-  const deleted: string[] = []
-  const isWaiting = (record: string): boolean =>
-    here.heads.get(record)?.isBusy === true || there.heads.get(record)?.isBusy === true
-  const branchesOf = (some: (record: string) => boolean): ReadonlySet<string | undefined> =>
-    new Set([...there.heads, ...here.heads].flatMap(([record, head]) => (some(record) ? branches(head) : [])))
-  const ours = branchesOf(record => records.includes(record))
-  const waiting = branchesOf(record => records.includes(record) && isWaiting(record))
-  const elsewhere = new Set(
-    [...there.heads].flatMap(([record, head]) =>
-      records.includes(record) || head.isBare ? [] : branches(head),
-    ),
-  )
-  // New refs of one sync may shadow each other, too.
-  const taken = new Map(there.refs)
   const checkedOut = new Set(records.map(record => there.heads.get(record)?.branch))
-  const consentFor = async (name: string, now: string, moves: boolean): Promise<readonly string[]> => {
-    const paths = await rules.consentToNew(now)
-    if (paths.length > 0 || !moves || !checkedOut.has(name)) return paths
-    return await rules.consentToStep(there.refs.get(name), now)
-  }
-  let waits = false
-  let count = 0
-  let left = 0
-  // The branches of HEAD come first: HEAD cannot move without them.
-  for (const name of new Set([...ours, ...here.refs.keys(), ...synced.refs.keys()])) {
-    if (name === undefined || !rules.crosses.test(name)) continue
-    const [was, now, other] = [synced.refs.get(name), here.refs.get(name), there.refs.get(name)]
-    if (now === was || now === other) continue
-    if (now === undefined) {
-      if (other === was) deleted.push(name)
-      continue
-    }
-    // One that moved on both sides gets a new name on the host.
-    if (other !== was || other === undefined) count++
-    if ((other !== was || other === undefined) && count > rules.maxNew) {
-      left++
-      continue
-    }
-    const why = other === undefined ? rules.judge(name, taken) : undefined
+  for (const { name, was, now, other } of moved) {
     // What moved on both sides is merged later. What the host alone changed is not the sandbox's.
-    const isForward = other === was || (other !== undefined && (await rules.contains(now, other)))
-    const consent = why === undefined ? await consentFor(name, now, isForward) : []
-    if (why === undefined) takeName(taken, name, now)
-    if (why !== undefined) refused.push({ name, why })
-    else if (consent.length > 0) aside.push({ name, id: now, reason: 'consent', paths: consent })
+    const isForward = other === was || (other !== undefined && (await contains(now, other)))
+    const brought = await consentToNew(now)
+    const isStep = brought.length === 0 && isForward && checkedOut.has(name)
+    const paths = isStep ? await consentToStep(other, now) : brought
+    if (paths.length > 0) aside.push({ name, id: now, reason: 'consent', paths })
     else if (elsewhere.has(name)) aside.push({ name, id: now, reason: 'checked-out' })
-    else if (waiting.has(name)) waits = true
     else if (other !== undefined && name.startsWith('refs/tags/'))
       aside.push({ name, id: now, reason: 'tag' })
     else if (isForward) refs.push({ name, old: other, new: now })
-    else if (other === undefined || !(await rules.contains(other, now)))
+    else if (other === undefined || !(await contains(other, now)))
       aside.push({ name, id: now, reason: 'moved-there' })
   }
-  const { heads, indexes, held, odd, late } = await planHeads(here, there, rules, {
-    moves: refs,
-    elsewhere,
-    isWaiting,
-  })
-  const known = new Set([...there.stashes, ...synced.stashes])
-  const fresh = here.stashes.filter(id => !known.has(id)).reverse()
-  const stashes = fresh.slice(0, Math.max(0, rules.maxNew - count))
-  return {
-    refs,
-    heads,
-    indexes,
-    aside: [...aside, ...held],
-    refused: [...refused, ...odd],
-    deleted,
-    waits: waits || late,
-    stashes,
-    left: left + fresh.length - stashes.length,
-  }
-}
-
-/** The branch that is checked out, and the one that an unfinished operation comes back to. */
-const branches = ({ branch, returnsTo }: Head): readonly (string | undefined)[] => [branch, returnsTo]
-
-/** What the host, or the sandbox, has checked out. */
-export const currentCommit = ({ heads }: RepositoryState, records: readonly string[]): string | undefined =>
-  records.map(record => heads.get(record)?.commit).find(commit => commit !== undefined)
-
-interface PlannedRefs {
-  readonly moves: readonly RefMove[]
-  /** Branches of worktrees that are not the sandbox's. */
-  readonly elsewhere: ReadonlySet<string | undefined>
-  readonly isWaiting: (record: string) => boolean
-}
-
-interface PlannedHeads extends Pick<SyncPlan, 'heads' | 'indexes'> {
-  readonly held: readonly Aside[]
-  readonly odd: SyncPlan['refused']
-  /** HEAD moved, and has to wait. */
-  readonly late: boolean
-}
-
-async function planHeads(
-  here: RepositoryState,
-  there: RepositoryState,
-  {
-    synced,
-    records,
-    contains,
-    hasCommit,
-    sharesBranches = false,
-    consentToNew,
-    consentToStep,
-    judge,
-  }: SyncRules,
-  { moves, elsewhere, isWaiting }: PlannedRefs,
-): Promise<PlannedHeads> {
-  const after = new Map(there.refs)
-  for (const { name, new: id } of moves) after.set(name, id)
-  const heads: HeadMove[] = []
-  const indexes: IndexMove[] = []
-  const held: Aside[] = []
-  const odd: Refused[] = []
-  let late = false
-  for (const record of records) {
-    const [from, to, was] = [here.heads.get(record), there.heads.get(record), synced.heads.get(record)]
-    if (from === undefined || to === undefined) continue
-    const hasMoved = !sameHead(from, to) && !sameHead(from, was)
-    if (isWaiting(record)) {
-      late ||= hasMoved
-      continue
-    }
-    // HEAD may stay on a branch that moves. Each way has its index move: see `applyIndex`.
-    const move = moves.find(({ name }) => name === to.branch)
-    if (move !== undefined) indexes.push({ record, branch: move.name, old: to.commit, new: move.new })
-    if (sameHead(from, to)) continue
-    if (!sameHead(to, was)) {
-      // It moved on both sides. A branch was looked at among the refs.
-      const { branch, commit } = from
-      if (!hasMoved || branch !== undefined || commit === undefined) continue
-      const tips = moves.map(move => move.new)
-      if ((await hasCommit(commit)) || (await isInOne(tips, commit, contains))) continue
-      const paths = await consentToNew(commit)
-      held.push({ name: HELD_HEAD, id: commit, reason: paths.length > 0 ? 'consent' : 'moved-there', paths })
-      continue
-    }
-    // HEAD may name a branch without a commit, or no branch at all.
-    const { branch = 'refs/heads/' } = from
-    const why = !branch.startsWith('refs/heads/')
-      ? 'HEAD names it, and it is not a branch'
-      : elsewhere.has(branch) && !sharesBranches
-        ? 'HEAD names it, and it is checked out in another worktree'
-        : undefined
-    const whyNew = branch === 'refs/heads/' || there.refs.has(branch) ? undefined : judge(branch, there.refs)
-    if ((why ?? whyNew) !== undefined) {
-      if (why === undefined) odd.push({ name: branch, why: whyNew ?? '' })
-      else odd.push({ name: branch, why, fix: 'switch to another branch inside' })
-      continue
-    }
-    const commit = from.branch === undefined ? from.commit : after.get(from.branch)
-    // HEAD does not go to a branch that was put aside.
-    // Its value among the refs counts: HEAD was read a moment later, and the sandbox may have committed in between.
-    if (from.branch !== undefined && commit !== here.refs.get(from.branch)) continue
-    // A branch without a commit (`--orphan`) has no tree that the index could follow. HEAD moves with its first commit.
-    if (commit === undefined && to.commit !== undefined) continue
-    // HEAD may change to a branch that came over earlier, or to a commit without a branch.
-    const paths =
-      commit === undefined
-        ? []
-        : [...(await consentToNew(commit)), ...(await consentToStep(to.commit, commit))]
-    if (paths.length > 0 && commit !== undefined) {
-      held.push({ name: from.branch ?? HELD_HEAD, id: commit, reason: 'consent', paths })
-      continue
-    }
-    heads.push({ record, old: to, head: from })
-    if (commit !== undefined && commit !== to.commit)
-      indexes.push({ record, branch: from.branch, old: to.commit, new: commit })
-  }
-  return { heads, indexes, held, odd, late }
-}
-
-async function isInOne(
-  tips: readonly string[],
-  commit: string,
-  contains: SyncRules['contains'],
-): Promise<boolean> {
-  for (const tip of tips) if (await contains(tip, commit)) return true
-  return false
-}
-
-/** Letters of any language, and what people write in branch names. No shell, terminal or glob character. */
-const PLAIN = /^[\p{L}\p{N}._/+@#=-]+$/u
-/** Words that git reads as something else than a branch or a tag: a commit by its id, or a file of its own. */
-const SPECIAL = /^(?:@|[A-Z_]*HEAD|[0-9a-f]{7,64}|.*-g[0-9a-f]{4,})$/
-const PREFIXED = /^(?:refs|heads|tags|remotes|notes|pen|stash)(?:\/|$)/
-const MAX_PART = 200
-
-/** Why a new ref from a sandbox is refused; undefined when it is fine. git checks the form of the name itself. */
-export function judgeName(name: string, there: ReadonlyMap<string, string>): string | undefined {
-  const short = name.replace(/^refs\/[^/]+\//, '')
-  const parts = short.split('/')
-  if (parts.some(part => part.startsWith('-'))) return 'a part of its name starts with "-"'
-  if (!PLAIN.test(short) || short !== short.normalize('NFC')) return 'its name has unusual characters'
-  if (parts.some(part => Buffer.byteLength(part) > MAX_PART)) return 'its name is too long'
-  if (SPECIAL.test(short) || PREFIXED.test(short)) return 'git gives its name another meaning'
-  const others = ['refs/heads/', 'refs/tags/', 'refs/remotes/', 'refs/'].map(prefix => `${prefix}${short}`)
-  if (others.some(other => other !== name && there.has(other)))
-    return 'it would shadow another ref of the same short name'
-  // `origin` alone means `refs/remotes/origin/HEAD`.
-  if (foldedNames(there).has(`refs/remotes/${short}/`.toLowerCase()))
-    return 'it would shadow a remote of the same name'
-  return foldedNames(there).has(name.toLowerCase()) ? 'it differs from another ref in case alone' : undefined
-}
-
-const folded = new WeakMap<ReadonlyMap<string, string>, Set<string>>()
-
-function takeName(names: Map<string, string>, name: string, id: string): void {
-  names.set(name, id)
-  folded.get(names)?.add(name.toLowerCase())
-}
-
-/** The names in lower case, and the remotes. Collected once: a sandbox may bring thousands of new names. */
-function foldedNames(refs: ReadonlyMap<string, string>): ReadonlySet<string> {
-  const known = folded.get(refs)
-  if (known !== undefined) return known
-  const names = new Set(
-    [...refs.keys()].flatMap(name => {
-      const remote = /^refs\/remotes\/[^/]+\//.exec(name)?.[0]
-      return [name.toLowerCase(), ...(remote === undefined ? [] : [remote.toLowerCase()])]
-    }),
-  )
-  folded.set(refs, names)
-  return names
+  return { refs, aside }
 }

@@ -2,8 +2,7 @@
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
 import { OBJECT_ID } from '../copy/fold-refs.ts'
-import { type GitRunner, runGit } from '../git/git-runner.ts'
-import { type At, recordAt } from './apply-sync.ts'
+import { type At, type GitRunner, recordAt, runGit } from '../git/git-runner.ts'
 
 /** HEAD of one worktree. */
 export interface Head {
@@ -148,21 +147,29 @@ export const commits = ({ heads }: RepositoryState): string[] =>
 export const knownTo = (state: RepositoryState): ReadonlySet<string> =>
   new Set([...state.refs.values(), ...commits(state)])
 
+/** What the host, or the sandbox, has checked out. */
+export const currentCommit = ({ heads }: RepositoryState, records: readonly string[]): string | undefined =>
+  records.map(record => heads.get(record)?.commit).find(commit => commit !== undefined)
+
 /** A branch without a commit is compared with no files. */
 const STAGED = `head=$(git rev-parse -q --verify 'HEAD^{commit}') || head=$(git hash-object -t tree /dev/null) || exit
 git diff-index --cached --ignore-submodules=none "$head"`
 
-/** What the user staged before the start is staged on both sides. What git cannot tell may be staged. */
+/**
+ * What the user staged before the start is staged on both sides. What git cannot tell may be staged. `theirs` is undefined
+ * for worktrees that only the sandbox has.
+ */
 export async function hasStaged(
   own: GitRunner,
-  theirs: GitRunner,
+  theirs: GitRunner | undefined,
   at: At,
   records: readonly string[],
 ): Promise<boolean> {
   for (const record of records) {
     const call = { script: STAGED, ...recordAt(at, record) }
-    const [here, there] = await Promise.all([own(call), theirs(call)])
-    if (here.code !== 0 || there.code !== 0 || !here.stdout.equals(there.stdout)) return true
+    const [here, there] = await Promise.all([own(call), theirs?.(call)])
+    const known = there === undefined ? Buffer.alloc(0) : there.code === 0 ? there.stdout : undefined
+    if (here.code !== 0 || known === undefined || !here.stdout.equals(known)) return true
   }
   return false
 }

@@ -41,9 +41,10 @@ export async function prepareOpening(
   const randomFor = (text: string): Random => authority.randomFor(text)
   const [signIns, given] = [secrets.filter(isSignIn), secrets.filter(secret => !isSignIn(secret))]
   const values = await secretValues(given, world, randomFor)
-  const trusting = withTrust(plan, {
+  const trusting = await withTrust(plan, {
     authority,
     stateDir: project.stateDir,
+    volumes: facts.volumes,
     hostBundle: facts.authorities,
     isImage: backend.engine !== undefined,
     own: new Set(policy.env.keys()),

@@ -2,23 +2,24 @@
  * Makes programs in a sandbox trust the project's authority. The system's bundle is covered by a copy that also has the
  * authority. Runtimes with a list of their own get variables. No setting of the user is needed.
  */
-import { mkdirSync, readFileSync, realpathSync } from 'node:fs'
+import { constants, copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { writeFileAtomically } from '../../base/atomic-file.ts'
 import { AUTHORITY_BUNDLES } from '../../base/authority-bundle.ts'
 import { dirname } from '../../base/posix-path.ts'
 import type { Authority } from '../../gateway/tls/authority.ts'
 import { AUTHORITIES_PATH } from '../../plan/environment.ts'
 import type { Plan, Step, Variable } from '../../plan/plan.ts'
-import type { GuestPath, HostPath } from '../../policy/files/path.ts'
-import { derIn, storeOf, withCertificate } from './java-truststore.ts'
+import { type GuestPath, type HostPath, isWithin } from '../../policy/files/path.ts'
+import { SANDBOX_HOME } from '../../policy/profile.ts'
+import { storeOf, withCertificate } from './java-truststore.ts'
 
 /** Truststores of Java: Debian, Fedora. */
 const JAVA_STORES = ['/etc/ssl/certs/java/cacerts', '/etc/pki/java/cacerts']
+/** Where Eclipse Temurin has it, and the images that are built on it. */
+const IMAGE_JAVA_STORES = [...JAVA_STORES, '/opt/java/openjdk/lib/security/cacerts']
 
-/** Managed policies of Chromium and Chrome, which ignore the system's bundle. */
-const CHROMIUM_POLICIES = ['/etc/chromium', '/etc/opt/chrome', '/etc/opt/chrome_for_testing'].map(
-  directory => `${directory}/policies/managed/pen.json`,
-)
+/** Chromium's database of authorities. */
+const NSS_PATH = `${SANDBOX_HOME}/.pki/nssdb`
 
 const AUTHORITY_PATH = `${dirname(AUTHORITIES_PATH)}/authority.pem`
 /** Where images keep the bundle. An engine makes the file where an image has none. */
@@ -41,6 +42,8 @@ const REPLACING = [
 interface TrustRequest {
   readonly authority: Authority
   readonly stateDir: string
+  /** Where volumes are. */
+  readonly volumes: HostPath
   /** The host's bundle if an authority was added to it. Node.js needs that one too. */
   readonly hostBundle: string | undefined
   readonly isImage: boolean
@@ -48,8 +51,8 @@ interface TrustRequest {
   readonly own: ReadonlySet<string>
 }
 
-export function withTrust(plan: Plan, request: TrustRequest): Plan {
-  const { authority, stateDir, hostBundle, isImage, own } = request
+export async function withTrust(plan: Plan, request: TrustRequest): Promise<Plan> {
+  const { authority, stateDir, volumes, hostBundle, isImage, own } = request
   const directory = `${stateDir}/trust`
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const keep = (name: string, content: string | Buffer): HostPath => {
@@ -70,17 +73,16 @@ export function withTrust(plan: Plan, request: TrustRequest): Plan {
     mode: 'ro',
     why: isImage ? 'certificate authorities' : 'system',
   })
-  const javaSteps = JAVA_STORES.flatMap(path => {
+  const javaSteps = (isImage ? IMAGE_JAVA_STORES : JAVA_STORES).flatMap(path => {
     if (isImage) return [show(keep('java', storeOf(system + authority.certificate)), path)]
     const real = realPathOf(path)
     const store = real === undefined ? undefined : bytesOf(real)
     const extended = store && withCertificate(store, 'pen', authority.certificate)
     return real === undefined || extended === undefined ? [] : [show(keep('java', extended), real)]
   })
-  const policy = keep('chromium.json', JSON.stringify({ CACertificates: [derIn(authority.certificate)] }))
   const steps = [
     ...javaSteps,
-    ...CHROMIUM_POLICIES.map(path => show(policy, path)),
+    ...(await nssSteps(plan, { authority, directory, volumes })),
     show(single, AUTHORITY_PATH),
     show(bundle, AUTHORITIES_PATH),
     ...[...new Set(isImage ? IMAGE_BUNDLES : bundles)].map(path => show(bundle, path)),
@@ -102,6 +104,40 @@ export function withTrust(plan: Plan, request: TrustRequest): Plan {
     ],
     env: [...plan.env.filter(({ name }) => !env.some(other => other.name === name)), ...env],
   }
+}
+
+/**
+ * NSS writes beside its database, so it gets a volume, and a new copy at each start. What is in the volume is hostile: a
+ * file of the same name is removed, never followed.
+ */
+async function nssSteps(
+  { steps }: Plan,
+  {
+    authority,
+    directory,
+    volumes,
+  }: { readonly authority: Authority; readonly directory: string; readonly volumes: HostPath },
+): Promise<Step[]> {
+  // Something of the user's own is there.
+  if (
+    steps.some(({ op, at }) => op === 'bind' && (isWithin(NSS_PATH, at) || isWithin(at, dirname(NSS_PATH))))
+  )
+    return []
+  const made = `${directory}/${new Bun.CryptoHasher('sha256').update(authority.certificate).digest('hex').slice(0, 32)}.nss`
+  if (bytesOf(made) === undefined) {
+    const { nssDatabase } = await import('./nss-database.ts')
+    writeFileAtomically(made, nssDatabase(authority.certificate), { mode: 0o644 })
+  }
+  const from = `${volumes}/nss` as HostPath
+  mkdirSync(from, { recursive: true, mode: 0o700 })
+  const file = `${from}/cert9.db`
+  try {
+    rmSync(file, { force: true })
+    copyFileSync(made, file, constants.COPYFILE_EXCL)
+  } catch {
+    // A program inside made a directory of that name, or was faster. Its own Chromium refuses opened hosts then.
+  }
+  return [{ op: 'bind', from, at: NSS_PATH as GuestPath, mode: 'rw', why: 'certificate authorities of NSS' }]
 }
 
 const variable = (name: string, value: string): Variable => ({ name, value, secret: false })

@@ -1,6 +1,6 @@
 import { EXIT } from '../../../base/error.ts'
 import type { Lock } from '../../../config/lock.ts'
-import { shownCommits } from '../../../repository/pending.ts'
+import { shownCommits } from '../../../repository/consent/held-commits.ts'
 import { holdStopped, makeModules, newSubmodules } from '../../../repository/submodules/accept-submodules.ts'
 import { Budget } from '../../../repository/sync/budget.ts'
 import { mergeAside } from '../../../repository/sync/merge-aside.ts'
@@ -8,7 +8,7 @@ import { budgetFile, syncAll } from '../../../repository/sync-all.ts'
 import type { Prepared } from '../../../run/prepare.ts'
 import { repositoryOptions } from '../../../run/repository-options.ts'
 import { defineVerb } from '../../frame/verb.ts'
-import { ownRepositories } from './status.ts'
+import { ownRepositories, putAside } from './status.ts'
 
 export const verb = defineVerb({
   name: 'git import',
@@ -49,7 +49,10 @@ export const verb = defineVerb({
     } finally {
       for (const lock of locks) lock.release()
     }
-    answer({ version: 1, isComplete, lines }, isComplete ? [...lines, 'everything is on the host'] : lines)
+    const aside = (await putAside(prepared)).length
+    if (aside > 0) lines.push(`${aside} refs are put aside and not merged: pen git status`)
+    const isAll = isComplete && aside === 0
+    answer({ version: 1, isComplete, lines }, isAll ? [...lines, 'everything is on the host'] : lines)
     return isComplete ? EXIT.ok : EXIT.failed
   },
 })

@@ -1,4 +1,4 @@
-import { heldCommits, rememberShown } from '../../../repository/pending.ts'
+import { heldCommits, rememberShown } from '../../../repository/consent/held-commits.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { ownRepositories } from './status.ts'
 

@@ -1,4 +1,4 @@
-import { ownDirectories, pendingIn } from '../../../repository/pending.ts'
+import { asideIn, ownDirectories, type Pending, pendingIn } from '../../../repository/pending.ts'
 import type { SyncAllOptions } from '../../../repository/sync-all.ts'
 import { type Prepared, prepare } from '../../../run/prepare.ts'
 import { repositoryOptions } from '../../../run/repository-options.ts'
@@ -8,22 +8,36 @@ export const verb = defineVerb({
   name: 'git status',
   summary: 'Show what git has only in the sandbox',
   details:
-    'A sandbox has a git directory of its own. Lists refs that are not on the host yet, refs that were deleted inside, and an unfinished rebase, merge, pick or bisect.',
+    'A sandbox has a git directory of its own. Lists refs that are not on the host yet, refs that were deleted inside, an unfinished rebase, merge, pick or bisect, and commits that were put aside below refs/pen.',
   examples: {
     'pen git status': 'show what is not on the host yet',
     'pen git status --json': 'print JSON',
   },
   async run({ env, answer }) {
-    const { repositories } = await ownRepositories(env)
-    const pending = (await Promise.all(repositories.map(pendingIn))).flat()
-    const lines = pending.map(
-      ({ name, what, commit }) =>
-        `${name}: ${what}${commit === undefined ? '' : ` (${commit.slice(0, 10)})`}`,
-    )
+    const { prepared, repositories } = await ownRepositories(env)
+    const aside = await putAside(prepared)
+    const pending = [...(await Promise.all(repositories.map(pendingIn))).flat(), ...aside]
+    const lines = pending
+      .slice(0, MAX_LINES)
+      .map(
+        ({ name, what, commit }) =>
+          `${name}: ${what}${commit === undefined ? '' : ` (${commit.slice(0, 10)})`}`,
+      )
+    const more = pending.length - lines.length
+    if (more > 0) lines.push(`… and ${more} more: pen git status --json`)
+    if (aside.length > 0) lines.push('to merge what was put aside: pen git import --merge')
     answer({ version: 1, pending }, lines.length === 0 ? 'nothing: everything is on the host' : lines)
     return undefined
   },
 })
+
+const MAX_LINES = 100
+
+/** What no ref of the user's has. */
+export async function putAside(prepared: Prepared): Promise<readonly Pending[]> {
+  const options = repositoryOptions(prepared)
+  return options === undefined ? [] : await asideIn(options, `${options.world.sandbox.stateDir}/git/empty`)
+}
 
 /** Of sandboxes that run, and of those that left something. */
 export async function ownRepositories(
