@@ -235,7 +235,7 @@ export class Quarantine {
       p.mayBeUsers = false
       if (taken.stuck !== undefined) {
         const { aside, why } = taken.stuck
-        return { kind: 'stuck', path, why, aside: `${path.slice(0, path.lastIndexOf('/'))}/${aside}` }
+        return { kind: 'stuck', path, why, mayBeUsers, aside: `${dirname(path)}/${aside}` }
       }
       const restored = spot.depth === p.names.length && putBack(p, spot)
       return { kind: 'moved', path, to: `${dir}/${label}`, what: taken.what, restored, mayBeUsers }

@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import type { HoldRequest, HoldResult, LiveMounts, Running, Seen } from '../backend/backend.ts'
 import type { Loaded } from '../config/load.ts'
 import { parseGlob } from '../policy/files/glob.ts'
+import { type Held, NOTHING } from '../survey/places.ts'
 import type { Surveyed } from '../survey/survey.ts'
 import { PlaceWatch, type WatchOptions } from './watch-places.ts'
 import { WatchRecord } from './watch-record.ts'
@@ -70,7 +71,16 @@ const whileFrozen: WhilePaused = async act => {
   })
 }
 
-async function start(whilePaused: WhilePaused): Promise<void> {
+/** `.mcp.json`, where a test made it before the start. */
+function held(): Held[] {
+  const path = `${ws}/.mcp.json`
+  const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+  if (stats === undefined) return []
+  const { dev, ino, birthtimeNs: born } = stats
+  return [{ path, root: ws, rule: NOTHING, type: 'file', dev, ino, born }]
+}
+
+async function start(whilePaused: WhilePaused, state = base): Promise<void> {
   const glob = parseGlob('.env*')
   if (!glob.ok) throw new Error(glob.why)
   const deny = [{ rule: { kind: 'glob', glob: glob.value } }]
@@ -81,9 +91,9 @@ async function start(whilePaused: WhilePaused): Promise<void> {
     { path: `${ws}/.git/config`, root: ws, rule: { kind: 'git-config', known: [] } },
   ]
   watch = new PlaceWatch({
-    loaded: { policy, project: { stateDir: base } } as unknown as Loaded,
+    loaded: { policy, project: { stateDir: state } } as unknown as Loaded,
     facts: {
-      repository: { watch: places, protect: [], emptyModules: [] },
+      repository: { watch: places, protect: held(), emptyModules: [] },
       denied: [],
     } as unknown as Surveyed,
     running: {
@@ -91,7 +101,7 @@ async function start(whilePaused: WhilePaused): Promise<void> {
       initPid: () => process.pid,
       kill: () => kills++,
     } as unknown as Running,
-    watchRecord: await WatchRecord.open(base, 'run'),
+    watchRecord: await WatchRecord.open(state, 'run'),
     whilePaused,
     tell: line => lines.push(line),
     record: () => undefined,
@@ -186,4 +196,24 @@ test('a place that cannot be kept clean ends the run, and its record stays', asy
   rmSync(`${base}/quarantine`)
   await watch?.finish()
   expect([existsSync(`${ws}/.npmrc`), existsSync(`${base}/watching/run`)]).toEqual([false, true])
+})
+
+test('what may be the user’s and cannot be moved ends the run: the sandbox could write it; its own does not', async () => {
+  if (lstatSync('/dev/shm', { throwIfNoEntry: false })?.dev === lstatSync(base).dev) return
+  const state = mkdtempSync('/dev/shm/pen-places-')
+  try {
+    writeFileSync(`${ws}/.mcp.json`, 'old')
+    await start(whileFrozen, state)
+    await Bun.sleep(60)
+    writeFileSync(`${ws}/.npmrc`, 'x')
+    expect(await until(() => !existsSync(`${ws}/.npmrc`), 500)).toBe(true)
+    expect(kills).toBe(0)
+    rmSync(`${ws}/.mcp.json`)
+    writeFileSync(`${ws}/.mcp.json`, 'new')
+    expect(await until(() => kills > 0, 500)).toBe(true)
+    expect(lines.join()).toContain('which may be yours, or the sandbox wrote to it')
+    await watch?.finish()
+  } finally {
+    rmSync(state, { recursive: true, force: true })
+  }
 })

@@ -242,8 +242,9 @@ export class PlaceWatch {
     if (event.kind === 'moved') this.#options.record(quarantineRecord(event))
     if ((event.kind === 'moved' || event.kind === 'stuck') && this.#repeats.isTooOften(event.path))
       this.#end(TOO_OFTEN)
-    // Aside, a thing does no harm. On a full disk it may be the last that could be renamed.
-    if (event.kind === 'stuck' && (event.aside === undefined || isNoSpace(event.why))) this.#end(STUCK)
+    // Aside, a thing does no harm. On a full disk it may be the last that could be renamed. The user's must not stay there.
+    if (event.kind !== 'stuck') return
+    if (event.aside === undefined || event.mayBeUsers === true || isNoSpace(event.why)) this.#end(STUCK)
   }
 
   #onLost(place: Watched): void {
@@ -296,12 +297,13 @@ export async function sweepAfterKill(
   tell: (line: string) => void,
   record: (event: AuditEventInput) => void,
 ): Promise<readonly Maker[]> {
-  return await sweepKilledRuns(stateDir, event => {
-    const report = new PlaceReport(tell)
+  const report = new PlaceReport(tell)
+  const makers = await sweepKilledRuns(stateDir, event => {
     report.event(event)
-    report.finish()
     if (event.kind === 'moved') record(quarantineRecord(event))
   })
+  report.finish()
+  return makers
 }
 
 /** The sandbox's git directory and empty modules are mounts on directories of the host. Without the host's, there is no mount. */
