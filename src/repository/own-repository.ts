@@ -23,6 +23,7 @@ import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { looksLikeGitDir } from '../survey/git/directory.ts'
+import { filesOfTools } from './copy/files-of-tools.ts'
 import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
 import { isGitDirectory } from './copy/is-git-directory.ts'
 import { MountedPlaces } from './copy/mounted-places.ts'
@@ -153,7 +154,9 @@ export class OwnRepository {
       const { hasFailed = false, lines = [] } = this.#result ?? {}
       this.#result = { isComplete: false, hasFailed, lines: [...lines, left] }
     }
-    if (this.#result?.isComplete) {
+    const tools = filesOfTools(this.dir, this.#places)
+    if (this.#result !== undefined && tools.length > 0) this.#lines.push(keptForTools(tools, this.dir))
+    if (this.#result?.isComplete && tools.length === 0) {
       this.#lines.push(...(await import('./adopt/take-repository.ts')).keepAdopted(this.#entry))
       ;(await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
     }
@@ -161,7 +164,7 @@ export class OwnRepository {
     else if (!this.#result?.hasFailed)
       writeFileSync(
         `${this.#entry}/seen`,
-        `${this.#result === undefined ? this.#kind : 'kept'}\n${this.#seen}`,
+        `${this.#result === undefined && tools.length === 0 ? this.#kind : 'kept'}\n${this.#seen}`,
       )
     this.close()
     return [...this.#lines, ...(this.#result?.lines ?? [])]
@@ -196,7 +199,7 @@ export class OwnRepository {
     this.#kind = kind === 'clean' ? 'clean' : 'kept'
     if (this.#kind === 'kept' && existsSync(`${this.#entry}/synced`)) await this.#unlock()
     this.#seen = this.#look()
-    if (seen === this.#seen) return
+    if (seen === this.#seen && !this.#seen.includes(IN_PART)) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
     else if (!(await (await import('./sync-all.ts')).isReadable(this.#options, this.dir))) {
       await this.#setAside('could not be read')
@@ -286,6 +289,9 @@ const pinnedBy = ({ git, world }: OwnOptions, entry: string): Pinned => ({
   sandbox: world.sandbox.id,
   entry,
 })
+
+const keptForTools = (names: readonly string[], dir: string): string =>
+  `git: ${printable(names.join(', '), 500)} is of another tool than git and does not cross to the host: it is kept in ${dir}, and the next run has it`
 
 /** False also when the sandbox locked the project: a later start takes its commits over. */
 function isNoRepository(dir: string): boolean {

@@ -41,8 +41,29 @@ const COPIED_FILES =
 const MAX_FILES = 2000
 const MAX_REFS_BYTES = 1024 ** 3
 /** For the sandbox's git: a monitor of the host's is not there, and packing pays only in the host's repository. */
-export const OWN_KEYS = ['core.fsmonitor', 'core.checkstat', 'core.trustctime', 'gc.auto', 'maintenance.auto']
-const OWN_SETTINGS = '[core]\n\tfsmonitor = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n'
+export const OWN_KEYS = [
+  'core.fsmonitor',
+  'core.checkstat',
+  'core.trustctime',
+  'core.sharedrepository',
+  'gc.auto',
+  'maintenance.auto',
+  'extensions.preciousobjects',
+]
+/**
+ * A shared repository needs setgid directories, which no sandbox can make. `git gc` would drop objects that the host has now; the
+ * user's git may drop them there, with the branch.
+ */
+const OWN_SETTINGS = `[core]
+\tfsmonitor = false
+\tsharedRepository = umask
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[extensions]
+\tpreciousObjects = true
+`
 /** In a sandbox of root's, files have another owner than in the index. git would read every file to see that it is the same. */
 const FOR_ROOT = '[core]\n\tcheckStat = minimal\n\ttrustctime = false\n'
 

@@ -37,6 +37,13 @@ interface Obeyed {
   readonly top?: string
 }
 
+interface GitSurveyOptions {
+  readonly home: string
+  readonly stateDir: string
+  /** Other directories that the sandbox may write. */
+  readonly roots?: readonly string[]
+}
+
 export class GitSurvey {
   readonly workspace: string
   readonly places: Places
@@ -53,12 +60,12 @@ export class GitSurvey {
   readonly #tops: Set<string>
   #hasOwn: boolean = false
 
-  constructor(workspace: string, { home, stateDir }: { readonly home: string; readonly stateDir: string }) {
+  constructor(workspace: string, { home, stateDir, roots = [] }: GitSurveyOptions) {
     this.workspace = workspace
     this.#tops = new Set([workspace])
     this.#home = home
     this.#stateDir = stateDir
-    this.places = new Places(() => {
+    this.places = new Places([workspace, ...roots], () => {
       const absent = watchedByRuns(stateDir, 'running').filter(({ rule }) => rule.kind !== 'link')
       return new Set(absent.map(({ path }) => path))
     })
