@@ -28,6 +28,7 @@ import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
 import { isGitDirectory } from './copy/is-git-directory.ts'
 import { MountedPlaces } from './copy/mounted-places.ts'
 import type { Pinned } from './copy/pin-tips.ts'
+import { leftInside } from './submodules/left-inside.ts'
 import type { RefEvent } from './sync/repository-sync.ts'
 import type { SyncAllOptions, SyncResult } from './sync-all.ts'
 
@@ -148,6 +149,11 @@ export class OwnRepository {
     if (this.#result?.hasFailed || !isSeen) await this.#sync()
     this.#seen = this.#look()
     this.#isOpen = isOpen
+    const left = leftInside(this.#options, this.dir)
+    if (left !== undefined) {
+      const { hasFailed = false, lines = [] } = this.#result ?? {}
+      this.#result = { isComplete: false, hasFailed, lines: [...lines, left] }
+    }
     const tools = filesOfTools(this.dir, this.#places)
     if (this.#result !== undefined && tools.length > 0) this.#lines.push(keptForTools(tools, this.dir))
     if (this.#result?.isComplete && tools.length === 0) {
