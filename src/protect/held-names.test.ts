@@ -159,7 +159,7 @@ describe('a held place that changes while the sandbox has mounts', () => {
       rmSync(`${ws}/.envrc`)
       plant('.envrc', 'new')
       const [event] = q.sweep()
-      expect(event).toMatchObject({ kind: 'stuck', why: 'EXDEV' })
+      expect(event).toMatchObject({ kind: 'stuck', why: 'EXDEV', mayBeUsers: true })
       const aside = (event as { aside?: string }).aside ?? ''
       expect(readFileSync(aside, 'utf8')).toBe('new')
       // The next start reports it again, and deletes nothing.

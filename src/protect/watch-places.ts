@@ -41,6 +41,7 @@ const START_AFTER_MS = 20
 const SHARE = 20
 /** A look that takes longer in all ends the run: nothing that pauses a sandbox is certain to hold it. */
 const CATCH_UP_MS = 5000
+const MAX_WRITES = 5
 /** How long a paused sandbox may take to stand still. */
 const STILL_MS = 400
 
@@ -49,6 +50,8 @@ export class PlaceWatch {
   readonly #report: PlaceReport
   readonly #quarantine: Quarantine
   readonly #repeats = new Repeats()
+  /** Files whose content is judged, that were written in place. git does not do that. */
+  readonly #writes = new Repeats(MAX_WRITES)
   readonly #remount: Remount | undefined
   readonly #watch: DirectoryWatch
   /** Where the sandbox has a directory of its own in place of the host's. */
@@ -104,6 +107,12 @@ export class PlaceWatch {
         this.#remount?.appeared(dir, name)
         if (this.#quarantine.concerns(dir, name)) this.#lookSoon()
       },
+      written: (dir, name) => {
+        const place = this.#quarantine.judged(dir, name)
+        if (place === undefined) return
+        if (this.#writes.isTooOften(place)) this.#end(TOO_OFTEN)
+        this.#lookSoon()
+      },
       left: (dir, _id, how) => {
         if (how === 'moved') this.#remount?.moved(dir)
         doubt()
@@ -149,7 +158,8 @@ export class PlaceWatch {
     if (this.#life === 'ended') return
     this.#soon ??= setTimeout(
       () => this.#look(),
-      Math.max(0, Math.min(LOOK_MS, this.#notBefore - performance.now())),
+      // Twice the wait at most, and no moment of which a sandbox can be sure.
+      Math.max(0, Math.min(LOOK_MS, 2 * Math.random() * (this.#notBefore - performance.now()))),
     )
   }
 
@@ -167,7 +177,8 @@ export class PlaceWatch {
   }
 
   #setWatch(): void {
-    this.#watch.set(new Set([...this.#quarantine.directories(), ...(this.#remount?.directories() ?? [])]))
+    const dirs = new Set([...this.#quarantine.directories(), ...(this.#remount?.directories() ?? [])])
+    this.#watch.set(dirs, this.#quarantine.judgedIn())
   }
 
   /** Looks at everything, while the sandbox is paused as far as that is possible. */
@@ -231,8 +242,9 @@ export class PlaceWatch {
     if (event.kind === 'moved') this.#options.record(quarantineRecord(event))
     if ((event.kind === 'moved' || event.kind === 'stuck') && this.#repeats.isTooOften(event.path))
       this.#end(TOO_OFTEN)
-    // Aside, a thing does no harm. On a full disk it may be the last that could be renamed.
-    if (event.kind === 'stuck' && (event.aside === undefined || isNoSpace(event.why))) this.#end(STUCK)
+    // Aside, a thing does no harm. On a full disk it may be the last that could be renamed. The user's must not stay there.
+    if (event.kind !== 'stuck') return
+    if (event.aside === undefined || event.mayBeUsers === true || isNoSpace(event.why)) this.#end(STUCK)
   }
 
   #onLost(place: Watched): void {
@@ -285,12 +297,13 @@ export async function sweepAfterKill(
   tell: (line: string) => void,
   record: (event: AuditEventInput) => void,
 ): Promise<readonly Maker[]> {
-  return await sweepKilledRuns(stateDir, event => {
-    const report = new PlaceReport(tell)
+  const report = new PlaceReport(tell)
+  const makers = await sweepKilledRuns(stateDir, event => {
     report.event(event)
-    report.finish()
     if (event.kind === 'moved') record(quarantineRecord(event))
   })
+  report.finish()
+  return makers
 }
 
 /** The sandbox's git directory and empty modules are mounts on directories of the host. Without the host's, there is no mount. */

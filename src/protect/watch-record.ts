@@ -27,7 +27,7 @@ export const BEAT_MS = 5000
 /** A clock that was set shows by a difference larger than this. */
 export const MAX_STEP_MS = 1000
 
-const ASIDE = '.pen-quarantine-'
+export const ASIDE = '.pen-quarantine-'
 const ASIDE_NAME = /^\.pen-quarantine-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** A name that no program reads, for what cannot be moved. Made when it is used: no process can take it before. */

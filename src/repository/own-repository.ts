@@ -23,7 +23,9 @@ import { type Lock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { looksLikeGitDir } from '../survey/git/directory.ts'
+import { filesOfTools } from './copy/files-of-tools.ts'
 import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
+import { isGitDirectory } from './copy/is-git-directory.ts'
 import { MountedPlaces } from './copy/mounted-places.ts'
 import type { Pinned } from './copy/pin-tips.ts'
 import type { RefEvent } from './sync/repository-sync.ts'
@@ -39,8 +41,8 @@ const LOCKS = ['index.lock', 'HEAD.lock', 'packed-refs.lock', 'config.lock']
 export const STAYS = 'stays'
 
 export interface OwnOptions extends Omit<SyncAllOptions, 'entry' | 'dir' | 'record'> {
-  /** How many submodules have no checkout. */
-  readonly emptyModules: number
+  /** Submodules without a checkout. */
+  readonly emptyModules: readonly string[]
   /** Paths of the host that get a mount in the sandbox: `.git`, and those of submodules. */
   readonly mounted: readonly string[]
 }
@@ -89,6 +91,8 @@ export class OwnRepository {
       }
       const own = new OwnRepository(options, `${top}/${entry}`, lock)
       await own.#prepare()
+      for (const path of options.emptyModules)
+        mkdirSync(emptyModule(own.dir, path), { recursive: true, mode: 0o700 })
       phase('git directory ready')
       return own
     }
@@ -144,7 +148,9 @@ export class OwnRepository {
     if (this.#result?.hasFailed || !isSeen) await this.#sync()
     this.#seen = this.#look()
     this.#isOpen = isOpen
-    if (this.#result?.isComplete) {
+    const tools = filesOfTools(this.dir, this.#places)
+    if (this.#result !== undefined && tools.length > 0) this.#lines.push(keptForTools(tools, this.dir))
+    if (this.#result?.isComplete && tools.length === 0) {
       this.#lines.push(...(await import('./adopt/take-repository.ts')).keepAdopted(this.#entry))
       ;(await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
     }
@@ -152,7 +158,7 @@ export class OwnRepository {
     else if (!this.#result?.hasFailed)
       writeFileSync(
         `${this.#entry}/seen`,
-        `${this.#result === undefined ? this.#kind : 'kept'}\n${this.#seen}`,
+        `${this.#result === undefined && tools.length === 0 ? this.#kind : 'kept'}\n${this.#seen}`,
       )
     this.close()
     return [...this.#lines, ...(this.#result?.lines ?? [])]
@@ -180,30 +186,42 @@ export class OwnRepository {
       if (!existsSync(file)) this.#pin = 'left'
       chmodSync(this.dir, 0o700)
       if (!isGitDirectory(this.dir)) await this.#setAside('was damaged')
+      else await this.#addSubmodules()
     }
     const [kind, seen] = existsSync(file) ? readFileSync(file, 'utf8').split(/\n(.*)/s) : []
     rmSync(file, { force: true })
     this.#kind = kind === 'clean' ? 'clean' : 'kept'
     if (this.#kind === 'kept' && existsSync(`${this.#entry}/synced`)) await this.#unlock()
     this.#seen = this.#look()
-    if (seen === this.#seen) return
+    if (seen === this.#seen && !this.#seen.includes(IN_PART)) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
     else if (!(await (await import('./sync-all.ts')).isReadable(this.#options, this.dir))) {
       await this.#setAside('could not be read')
       await this.#copy()
     } else {
       await this.#sync()
-      if (!this.#result?.hasFailed || !(await this.#lacksCommits())) return
+      if (this.#result?.isComplete || !(await this.#lacksCommits())) return
       await this.#setAside('needs commits that the host has no more')
       this.#result = undefined
       await this.#copy()
     }
   }
 
+  /** The user may have added some since the directory was made, and a sandbox may have removed some. */
+  async #addSubmodules(): Promise<void> {
+    const { git } = this.#options
+    for (const submodule of git.submodules) {
+      const below = submodule.path.slice(git.path.length)
+      if (lookAt(`${this.dir}${below}`) !== undefined) continue
+      const { addSubmodule } = await import('./copy/make-own-directory.ts')
+      addSubmodule(submodule, below, this.dir, `${this.#entry}/synced`)
+    }
+  }
+
   /** The host's objects are borrowed: the user may have pruned them, or made a new repository at the same place. */
   async #lacksCommits(): Promise<boolean> {
     const { lacksCommits } = await import('./sync-all.ts')
-    return await lacksCommits(this.#options, this.dir)
+    return await lacksCommits({ ...this.#options, entry: this.#entry }, this.dir)
   }
 
   /** No process of a sandbox uses the directory now: a lock is of a git that was killed. */
@@ -226,8 +244,6 @@ export class OwnRepository {
   async #copy(): Promise<void> {
     const { emptyEntry, makeOwnDirectory } = await import('./copy/make-own-directory.ts')
     emptyEntry(this.#entry)
-    for (let i = 0; i < this.#options.emptyModules; i++)
-      mkdirSync(emptyModule(this.dir, i), { recursive: true, mode: 0o700 })
     makeOwnDirectory(this.#options.git, this.dir, `${this.#entry}/synced`)
     this.#kind = 'clean'
     this.#seen = this.#look()
@@ -268,6 +284,9 @@ const pinnedBy = ({ git, world }: OwnOptions, entry: string): Pinned => ({
   entry,
 })
 
+const keptForTools = (names: readonly string[], dir: string): string =>
+  `git: ${printable(names.join(', '), 500)} is of another tool than git and does not cross to the host: it is kept in ${dir}, and the next run has it`
+
 /** False also when the sandbox locked the project: a later start takes its commits over. */
 function isNoRepository(dir: string): boolean {
   try {
@@ -277,12 +296,6 @@ function isNoRepository(dir: string): boolean {
     return false
   }
 }
-
-/** The least that git needs to take it for a repository. Hostile: no link is followed. */
-const isGitDirectory = (dir: string): boolean =>
-  lookAt(`${dir}/HEAD`)?.isFile() === true &&
-  lookAt(`${dir}/objects`)?.isDirectory() === true &&
-  lookAt(`${dir}/refs`)?.isDirectory() === true
 
 /** Undefined also when a sandbox made it unreadable. */
 function lookAt(path: string): Stats | undefined {

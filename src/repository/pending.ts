@@ -50,6 +50,8 @@ export async function pendingIn({
     for (const name of new Set([...own.refs.keys(), ...theirs.refs.keys()])) {
       const [id, other] = [own.refs.get(name), theirs.refs.get(name)]
       if (!CROSSES_TO_HOST.test(name) || id === other || (id === undefined && !synced.has(name))) continue
+      // The host is ahead, and the sandbox follows with the next sync.
+      if (id !== undefined && id === synced.get(name)) continue
       const short = printable(`${before}${name.replace(/^refs\/heads\//, '')}`, 200)
       out.push({
         name: short,

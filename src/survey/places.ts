@@ -57,11 +57,16 @@ export class Places {
   readonly #pinned = new Map<string, { readonly path: string; readonly root: string }>()
   readonly #watch = new Map<string, Watched>()
   readonly #seen = new Map<string, BigIntStats | undefined>()
+  readonly #roots: readonly string[]
   readonly #madeBeside: () => ReadonlySet<string>
   #listed: { readonly prefix: string; readonly names: ListedNames } | undefined
 
-  /** `madeBeside`: places that were absent when a sandbox began that runs now. It may have made what is there. */
-  constructor(madeBeside: () => ReadonlySet<string> = () => new Set()) {
+  /**
+   * `roots`: all directories that the sandbox may write. `madeBeside`: places that were absent when a sandbox began that runs
+   * now. It may have made what is there.
+   */
+  constructor(roots: readonly string[] = [], madeBeside: () => ReadonlySet<string> = () => new Set()) {
+    this.#roots = roots
     this.#madeBeside = madeBeside
   }
 
@@ -133,7 +138,7 @@ export class Places {
     for (let up = above(path); up.length > root.length; up = above(up)) this.pin(up, root)
   }
 
-  // Nothing can be mounted on a link: it is watched, and its target is protected too when it is inside the root.
+  // Nothing can be mounted on a link: it is watched, and its target is protected too when it is inside a root.
   #addLink(link: string, rest: string, root: string, rule: PlaceRule, links: number): void {
     const text = linkText(link)
     if (text === undefined) return
@@ -143,7 +148,9 @@ export class Places {
       return
     }
     this.watch(link, root, { kind: 'link', text })
-    if (links < MAX_LINKS) this.add(linkTarget(link, text) + rest, root, rule, links + 1)
+    if (links >= MAX_LINKS) return
+    const target = linkTarget(link, text) + rest
+    this.add(target, this.#roots.find(one => target.startsWith(`${one}/`)) ?? root, rule, links + 1)
   }
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { renameSync, writeFileSync } from 'node:fs'
+import { tryGit } from '../temporary-repository.ts'
 import { TwoRepositories } from './two-repositories.ts'
 
 const DONE = { isComplete: true, hasFailed: false, lines: [] }
@@ -359,6 +360,17 @@ describe('the other way', () => {
     expect(await two.sync()).toEqual(DONE)
     expectSame(two)
   })
+})
+
+test("a ref of a tool's own is named, also behind a thousand of the host's", async () => {
+  using two = new TwoRepositories()
+  const id = two.host.commit('one')
+  const lines = Array.from({ length: 1100 }, (_, i) => `create refs/changes/${i} ${id}\n`)
+  tryGit(two.host.top, ['update-ref', '--stdin'], { input: lines.join('') })
+  two.start()
+  two.inside('update-ref', 'refs/checkpoints/1', two.inside('commit-tree', '-m', 'x', 'main^{tree}'))
+  const { isComplete, lines: told } = await two.sync()
+  expect([isComplete, told]).toEqual([false, [expect.stringContaining('refs/checkpoints/1 stays')]])
 })
 
 test("a ref of a tool's own stays inside with a line, and one whose commit the host has needs none", async () => {

@@ -29,7 +29,7 @@ test('a file that is staged in a worktree of the sandbox is listed, and a worktr
   expect(await pending(two)).toEqual(['staged files: not on the host yet'])
 })
 
-test('a stash is listed until it is on the host, with its text; one that is dropped inside is told', async () => {
+test('a stash is listed until it is on the host, with its text; one that is dropped inside is named', async () => {
   using two = started()
   for (const text of ['first work', 'second work']) {
     two.host.write('one', text)
@@ -51,6 +51,10 @@ test('commits that were put aside are listed until a branch of the host has them
   two.commitInside('inside')
   two.host.git('commit', '-q', '--allow-empty', '-m', 'mine')
   expect((await two.sync()).isComplete).toBe(true)
+  expect(await pending(two)).toEqual(['main: not on the host yet'])
+  two.host.git('branch', 'ahead', 'main~1')
+  await two.sync()
+  two.host.git('update-ref', 'refs/heads/ahead', 'main')
   expect(await pending(two)).toEqual(['main: not on the host yet'])
   expect(await aside(two)).toEqual([`refs/pen/${SANDBOX}/heads/main`])
   await two.merge()

@@ -30,6 +30,7 @@ const before: Synced = {
   refs: new Map(Object.entries(main)),
   heads: new Map([['.', onMain]]),
   stashes: new Set(),
+  operations: new Map(),
 }
 
 const rules = (some: Partial<SyncRules> = {}): SyncRules => ({

@@ -32,6 +32,7 @@ import {
   readHostState,
   readState,
   sameHeads,
+  withoutCopies,
 } from './state.ts'
 
 /**
@@ -118,14 +119,15 @@ export class RepositorySync {
   /** First the sandbox's changes go to the host, then the host's go to the sandbox. */
   async run(): Promise<SyncReport> {
     const { box, host, records, gitDir } = this.#options
-    const [own, theirs] = await Promise.all([
+    const [read, theirs] = await Promise.all([
       readState(box.run, gitDir, 'all'),
       readHostState(host.run, gitDir),
     ])
-    if (!records.every(record => own.heads.has(record)) && this.#synced.heads.size > 0)
+    if (!records.every(record => read.heads.has(record)) && this.#synced.heads.size > 0)
       throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
     this.#synced.addApplied(await this.#journal.catchUp(host.run, this.#at, theirs))
-    this.#synced.addSame(own, theirs, records)
+    this.#synced.addSame(read, theirs, records)
+    const own = await withoutCopies(box.run, this.#at, read, theirs, this.#synced.operations)
     const large = await importLargeFiles(this.#options, own.largeFiles)
     const { out, needed } = await this.#planToHost(own, theirs)
     const tools = (await onlyInside(host.run, this.#at, own)).map(([name]) => ({ name, ...OTHER }))

@@ -54,11 +54,11 @@ class Survey {
   readonly #stateDir: string
   #directory: GitDirectory | undefined
 
-  constructor(workspace: string, { home, ownRepository, stateDir }: SurveyOptions) {
+  constructor(workspace: string, { home, ownRepository, stateDir, roots = [] }: SurveyOptions) {
     this.workspace = workspace
     this.#ownRepository = ownRepository
     this.#stateDir = stateDir
-    this.#git = new GitSurvey(workspace, { home, stateDir })
+    this.#git = new GitSurvey(workspace, { home, stateDir, roots })
   }
 
   run({ home, userConfigs = [], protect = [], roots = [] }: SurveyOptions): RepositoryFacts {
