@@ -236,7 +236,14 @@ export class Quarantine {
         return { kind: 'stuck', path, why, mayBeUsers: p.mayBeUsers, aside: `${dirname(path)}/${aside}` }
       }
       const restored = spot.depth === p.names.length && putBack(p, spot)
-      return { kind: 'moved', path, to: `${dir}/${label}`, what: taken.what, restored, mayBeUsers: p.mayBeUsers }
+      return {
+        kind: 'moved',
+        path,
+        to: `${dir}/${label}`,
+        what: taken.what,
+        restored,
+        mayBeUsers: p.mayBeUsers,
+      }
     } catch (error) {
       const why = errnoOf(error)
       if (why === undefined) throw error
