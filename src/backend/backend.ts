@@ -123,6 +123,8 @@ export interface Running {
   readonly ended: Promise<Ending>
   /** The pid of the sandbox's first process on the host. Undefined when that process never started. */
   initPid(): number | undefined
+  /** The process through which a guest of another kernel reaches the host's files. */
+  filesPid?(): number | undefined
   /**
    * Connects to a server on the sandbox's loopback. Present when its network is in a kernel of its own, which the host's
    * sockets do not reach.
@@ -204,6 +206,8 @@ export interface StartOptions {
   readonly execDaemon: boolean
   /** Open for writing: a backend writes a line into it when it ends the sandbox of a pen that was killed. */
   readonly witness?: number
+  /** Processes of this user's other sandboxes. Asked for as late as possible. */
+  readonly neighbours?: () => readonly number[]
   readonly placement: Placement
   readonly rules: Rules
   readonly container: ContainerOptions

@@ -40,16 +40,20 @@ export function mountOf(path: string, mounts: readonly MountEntry[]): MountEntry
   return found
 }
 
+/** The path of a file in its file system, whatever of that is mounted where. */
+export const inFileSystem = (path: string, { root, point }: MountEntry): string =>
+  `${trimmed(root)}${path.slice(trimmed(point).length)}` || '/'
+
 /** The other paths at which bind mounts show a file or a directory. A read-only mount protects one path alone. */
 export function otherPathsOf(path: string, mounts: readonly MountEntry[]): string[] {
   const own = mountOf(path, mounts)
   if (own === undefined) return []
-  const inFileSystem = `${trimmed(own.root)}${path.slice(trimmed(own.point).length)}`
+  const file = inFileSystem(path, own)
   const found = mounts.flatMap(mount => {
     if (mount.device !== own.device) return []
-    const other = isWithin(inFileSystem, mount.root)
-      ? `${trimmed(mount.point)}${inFileSystem.slice(trimmed(mount.root).length)}`
-      : isWithin(mount.root, inFileSystem)
+    const other = isWithin(file, mount.root)
+      ? `${trimmed(mount.point)}${file.slice(trimmed(mount.root).length)}`
+      : isWithin(mount.root, file)
         ? mount.point
         : undefined
     // Another mount may hide it.

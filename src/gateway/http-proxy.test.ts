@@ -205,9 +205,9 @@ describe('the proxy writes its own requests', () => {
       /^PROPFIND \/ HTTP/,
     ],
     'a body with a length': [post('Content-Length: 5', 'abcde'), /\r\nContent-Length: 5\r\n\r\nabcde$/],
-    'a body in chunks, without extensions and trailers': [
+    'a body in chunks, without extensions': [
       post('Transfer-Encoding: Chunked', '3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nX-T: 1\r\n\r\n'),
-      /\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n$/,
+      /\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX-T: 1\r\n\r\n$/,
     ],
     'a chunked body whose data looks like a request': [
       post('Transfer-Encoding: chunked', '20\r\nGET http://evil.test/ HTTP/1.1\r\n\r\n0\r\n\r\n'),

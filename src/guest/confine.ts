@@ -34,6 +34,8 @@ const AT_SYMLINK_NOFOLLOW = 0x100
 const KEPT = (1 << 2) | (1 << 5) | (1 << 6) | (1 << 7) // DAC_READ_SEARCH, KILL, SETGID, SETUID
 
 export function confine(setup: DaemonSetup): void {
+  // The guest's kernel is the sandbox's own, and it confines nothing there.
+  if (setup.root === true) return
   // Before directories change their owner: one of them may be needed for this.
   if (setup.processes !== undefined) boundProcesses(setup.processes)
   if (setup.user !== undefined) {

@@ -7,10 +7,11 @@ import { cString, tryCall } from '../base/kernel/system-call.ts'
 import { type GuestLine, TAG } from '../protocol/guest-line.ts'
 import { MACHINE_FILES } from '../protocol/guest-paths.ts'
 import { required } from './become.ts'
+import { mountOwnSystem } from './own-system.ts'
 
 const CLOCK_REALTIME = 0
 const RNDRESEEDCRNG = 0x5207
-const RLIMIT = { nproc: 6, nofile: 7 } as const
+const RLIMIT = { core: 4, nproc: 6, nofile: 7 } as const
 const MS = { readonly: 1, nosuid: 2, nodev: 4, noexec: 8, move: 8192 } as const
 /** The tree is mounted here, and becomes the root. */
 const TREE = '/root'
@@ -18,23 +19,26 @@ const TREE = '/root'
 const PATIENCE_MS = 20_000
 const LOOK_MS = 3
 
-export function enterSandbox({ project, processes, files, shared, time, seed }: GuestLine): void {
+export function enterSandbox({ project, processes, files, root, shared, time, seed }: GuestLine): void {
   setClock(time)
   reseed(seed)
-  mountWhenThere(TAG.tree, TREE)
+  const serve = (at: string): void => mountWhenThere(TAG.tree, at)
+  if (root === null) serve(TREE)
+  else mountOwnSystem(TREE, root, mount, serve)
   mountWhenThere(TAG.project, `${TREE}${project}`)
-  mount('proc', `${TREE}/proc`, MS.nosuid | MS.nodev | MS.noexec)
-  mount('devtmpfs', `${TREE}/dev`, MS.nosuid | MS.noexec)
-  mount('devpts', `${TREE}/dev/pts`, MS.nosuid | MS.noexec, 'gid=5,mode=620,ptmxmode=666')
-  mount('tmpfs', `${TREE}/dev/shm`, MS.nosuid | MS.nodev, `mode=1777,size=${shared}`)
+  mount('proc', 'proc', `${TREE}/proc`, MS.nosuid | MS.nodev | MS.noexec)
+  mount('devtmpfs', 'devtmpfs', `${TREE}/dev`, MS.nosuid | MS.noexec)
+  mount('devpts', 'devpts', `${TREE}/dev/pts`, MS.nosuid | MS.noexec, 'gid=5,mode=620,ptmxmode=666')
+  mount('tmpfs', 'tmpfs', `${TREE}/dev/shm`, MS.nosuid | MS.nodev, `mode=1777,size=${shared}`)
   // Hundreds of megabytes that only virtiofsd needs: a search of `/` would read them.
-  mount('tmpfs', `${TREE}${MACHINE_FILES}`, MS.readonly | MS.nosuid | MS.nodev | MS.noexec)
+  mount('tmpfs', 'tmpfs', `${TREE}${MACHINE_FILES}`, MS.readonly | MS.nosuid | MS.nodev | MS.noexec)
   rmSync('/bin', { recursive: true, force: true })
   // With a chroot alone no command could make a user namespace.
   process.chdir(TREE)
   check('the move of its root', tryCall('mount', cString('.'), cString('/'), null, MS.move, null))
   check('chroot', tryCall('chroot', cString('.')))
   process.chdir('/')
+  limit(RLIMIT.core, 0)
   limit(RLIMIT.nproc, processes)
   limit(RLIMIT.nofile, files)
 }
@@ -69,8 +73,8 @@ function mountWhenThere(tag: string, at: string): void {
   }
 }
 
-function mount(kind: string, at: string, flags: number, options = ''): void {
-  const result = tryCall('mount', cString(kind), cString(at), cString(kind), flags, cString(options))
+function mount(kind: string, from: string, at: string, flags: number, options = ''): void {
+  const result = tryCall('mount', cString(from), cString(at), cString(kind), flags, cString(options))
   check(`the mount of ${at}`, result)
 }
 

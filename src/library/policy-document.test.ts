@@ -35,6 +35,7 @@ test('PolicyDocument has exactly the keys of a config document', () => {
     image: { dockerfile: 'Dockerfile', args: { A: 'b' } },
     tools: {},
     git: {},
+    vm: {},
     user: 'host',
     runtime: 'runc',
     ssh: { agent: [] },

@@ -150,6 +150,13 @@ export interface PolicyDocument {
         readonly identity?: boolean | undefined
       }
     | undefined
+  /** Settings of a virtual machine. */
+  readonly vm?:
+    | {
+        /** Whether commands are root of the guest, which has a kernel of its own. */
+        readonly root?: boolean | undefined
+      }
+    | undefined
   /** The user inside: "host", or "uid:gid". */
   readonly user?: string | undefined
   /** The OCI runtime of a container sandbox. */

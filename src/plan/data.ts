@@ -71,6 +71,7 @@ export function policyData(policy: Policy) {
       policy.image === 'default' ? policy.image : { ...policy.image, args: [...policy.image.args.keys()] },
     tools: policy.tools,
     git: policy.git,
+    vm: policy.vm,
     user: policy.user,
     runtime: policy.runtime,
     sshAgent: policy.sshAgent,

@@ -31,7 +31,7 @@ export function compile(
     setting === undefined ? otherwise : setting.value
   const items = <T>(list: List<T> | undefined): readonly Sourced<T>[] => list?.items ?? []
   const rules = <T>(list: List<T> | undefined): readonly T[] => items(list).map(item => item.rule)
-  const section = <S extends 'exec' | 'limits' | 'git'>(name: S): Policy[S] => {
+  const section = <S extends 'exec' | 'limits' | 'git' | 'vm'>(name: S): Policy[S] => {
     const values = Object.entries(zero[name]).map(([key, otherwise]) => {
       const setting = settings[`${name}.${key}` as SettingKey] as Setting<unknown> | undefined
       return [key, value(setting, otherwise)]
@@ -94,6 +94,7 @@ export function compile(
       env: known.flatMap(({ told }) => told.env),
     },
     git: section('git'),
+    vm: section('vm'),
     mounts: items(settings.mounts),
     image: value<Policy['image']>(settings.image, zero.image),
     tools: {

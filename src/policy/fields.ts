@@ -200,6 +200,7 @@ export const FIELDS = {
   'tools.allow': tools,
   'tools.exec': words(['listed', 'any']),
   'git.identity': words<boolean>([false, true]),
+  'vm.root': words<boolean>([false, true]),
   user: usersOnly<string>(),
   runtime: usersOnly<string>(),
   'ssh.agent': grants<string>(same),

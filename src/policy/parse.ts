@@ -145,6 +145,7 @@ const READERS: { readonly [K in SettingKey]-?: Reader<Said<K>, Settings[K]> } = 
   user: value(entries.user),
   runtime: value(entries.runtime),
   'git.identity': asWritten,
+  'vm.root': asWritten,
   'ssh.agent': list(entries.fingerprint),
   acceptGaps: list(entries.gapName),
   ports: list(entries.forward),

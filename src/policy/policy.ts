@@ -94,6 +94,7 @@ export interface Policy {
   readonly env: ReadonlyMap<string, Setting<EnvValue>>
   readonly packages: PackageSources
   readonly git: { readonly identity: boolean }
+  readonly vm: { readonly root: boolean }
   readonly mounts: readonly Sourced<Mount>[]
   readonly image: Image | 'default'
   readonly tools: ToolPolicy
@@ -141,6 +142,7 @@ export const denyAll = (workspace: HostPath): Policy => ({
   env: new Map(),
   packages: { files: [], env: [] },
   git: { identity: false },
+  vm: { root: false },
   mounts: [],
   image: 'default',
   tools: { shell: false, allow: [], exec: 'listed' },

@@ -91,6 +91,7 @@ export function profileLayer(
     'tools.exec': set('any'),
     // A read-only workspace cannot commit.
     'git.identity': set(!strict),
+    'vm.root': set(false),
     user: set('host'),
   }
   return { name: source.layer, trust: 'built-in', settings }

@@ -134,6 +134,9 @@ export const configSchema = v.partial(
     git: section('Settings of git inside', {
       identity: flag('Whether git inside uses your user.name and user.email'),
     }),
+    vm: section('Settings of a virtual machine', {
+      root: flag('Whether commands are root of the guest, which has a kernel of its own'),
+    }),
     user: text('The user inside: "host", or "uid:gid"'),
     runtime: text('The OCI runtime of a container sandbox'),
     ssh: section('SSH', {

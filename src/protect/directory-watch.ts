@@ -9,6 +9,8 @@ import { tryCall } from '../base/kernel/system-call.ts'
 const CLOEXEC_NONBLOCK = 0o2000000 | 0o4000
 /** Created or moved here; the directory itself removed or moved; a directory, not through a link. */
 const MASK = 0x100 | 0x80 | 0x400 | 0x800 | 0x1000000 | 0x2000000
+/** Closed after writing. */
+const WRITTEN = 0x8
 const MOVED_HERE = 0x80
 const MOVED = 0x800
 const REMOVED = 0x400 | 0x8000
@@ -26,6 +28,8 @@ export type Appeared = 'file' | 'directory' | 'moved'
 export interface DirectoryEvents {
   /** The name is hostile: it is only compared. `moved` is a directory from elsewhere. */
   appeared(dir: string, name: string, what: Appeared): void
+  /** A file was closed that had been opened for writing, in a directory for which `set` asked for it. */
+  written?(dir: string, name: string): void
   /** This watched directory was removed or moved. Without it, `doubt` is called. */
   left?(dir: string, id: number, how: 'removed' | 'moved'): void
   /** A directory was removed, or events were lost: look at everything. */
@@ -50,14 +54,15 @@ export class DirectoryWatch {
   }
 
   /** Watches exactly these directories from now on. A directory that was replaced is watched again. */
-  set(dirs: Iterable<string>): void {
+  set(dirs: Iterable<string>, withWrites: ReadonlySet<string> = new Set()): void {
     const wanted = [...dirs].slice(0, MAX_WATCHES)
     if (wanted.length > 0) this.open()
     const fd = this.#fd
     if (fd === undefined) return
     const before = new Set(this.#dirs.keys())
     for (const dir of wanted) {
-      const id = tryCall('inotify_add_watch', fd, Buffer.from(`${dir}\0`), MASK)
+      const mask = withWrites.has(dir) ? MASK | WRITTEN : MASK
+      const id = tryCall('inotify_add_watch', fd, Buffer.from(`${dir}\0`), mask)
       // A locked directory gets no new watch, and keeps the one that it has.
       if (id === EACCES) for (const [old, name] of this.#dirs) if (name === dir) before.delete(old)
       if (id < 0) continue
@@ -152,6 +157,7 @@ export class DirectoryWatch {
       if ((mask & LOST) !== 0) (this.#events.lost ?? this.#events.doubt)()
       else if ((mask & (MOVED | REMOVED)) !== 0)
         this.#left(dir, id, (mask & MOVED) === 0 ? 'removed' : 'moved')
+      else if (dir !== undefined && (mask & WRITTEN) !== 0) this.#events.written?.(dir, name)
       else if (dir !== undefined) this.#events.appeared(dir, name, whatAppeared(mask))
       at = end
     }

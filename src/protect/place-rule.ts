@@ -3,6 +3,7 @@ import { closeSync, readlinkSync } from 'node:fs'
 import { at, LIST, openDirectory, type Spot, withAccess } from '../base/beneath/beneath.ts'
 import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import { errnoOf } from '../base/error.ts'
+import { whileUnwritten } from '../base/kernel/read-lease.ts'
 import { dirname } from '../base/posix-path.ts'
 import { riskySettings } from '../survey/git/config.ts'
 import { readGitConfig, readGitFile } from '../survey/git/directory.ts'
@@ -12,7 +13,22 @@ import type { PlaceRule } from '../survey/places.ts'
 /** git ships 14 samples. A directory with many more is not git's, and is not listed completely. */
 const MAX_SAMPLES = 64
 
-export function isAllowed(rule: PlaceRule, { parent, name, stats }: Spot, path: string): boolean {
+/** A sandbox could change a file between two looks. git never writes these in place, so a writer is not git. */
+export function isAllowed(rule: PlaceRule, spot: Spot, path: string): boolean {
+  if (!isJudged(rule) || !spot.stats.isFile()) return mayStay(rule, spot, path)
+  try {
+    return whileUnwritten(at(spot.parent, spot.name).toString(), () => mayStay(rule, spot, path))
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  }
+}
+
+/** Whether the content of a file decides. */
+export const isJudged = ({ kind }: PlaceRule): boolean =>
+  kind === 'git-config' || kind === 'git-index' || kind === 'git-pointer'
+
+function mayStay(rule: PlaceRule, { parent, name, stats }: Spot, path: string): boolean {
   const here = at(parent, name).toString()
   switch (rule.kind) {
     case 'nothing':

@@ -26,6 +26,8 @@ export interface Stuck {
   readonly why: string
   /** It was renamed in its own directory, to a name that no program reads. */
   readonly aside?: string
+  /** Something was held there, and the host removed or replaced it. */
+  readonly mayBeUsers?: boolean
 }
 
 /** A link from a denied name was removed and has been restored: without it the next run would not deny its target. */

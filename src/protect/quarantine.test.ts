@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
   chmodSync,
+  closeSync,
   existsSync,
   linkSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -352,3 +354,17 @@ test('a process that swaps directories and links all the time gains nothing outs
   expect(existsSync(`${ws}/.a/b/c`)).toBe(false)
   expect(events.length).toBeGreaterThan(10)
 }, 10_000)
+
+test('settings that a process has open for writing are moved; those that git renames into place stay', () => {
+  mkdirSync(`${ws}/.git`)
+  const config = `${ws}/.git/config`
+  const q = guard({ '.git/config': { kind: 'git-config', known: [] } })
+  writeFileSync(`${config}.lock`, '[core]\n\tbare = false\n')
+  renameSync(`${config}.lock`, config)
+  expect(q.sweep()).toEqual([])
+  const fd = openSync(config, 'r+')
+  expect(q.sweep()).toMatchObject([{ kind: 'moved', path: config, restored: true }])
+  closeSync(fd)
+  expect([q.sweep(), readFileSync(config, 'utf8')]).toEqual([[], '[core]\n\tbare = false\n'])
+  expect(readdirSync(`${ws}/.git`)).toEqual(['config'])
+})

@@ -6,11 +6,12 @@ import { type BigIntStats, closeSync, mkdirSync, readdirSync } from 'node:fs'
 import { itself, openDirectory, type Spot, withSpot } from '../base/beneath/beneath.ts'
 import { Unseen } from '../base/beneath/look-at.ts'
 import { errnoOf } from '../base/error.ts'
-import { listNames } from '../survey/listed-names.ts'
+import { dirname } from '../base/posix-path.ts'
+import { type ListedNames, listNames } from '../survey/listed-names.ts'
 import type { Held, Watched } from '../survey/places.ts'
 import { HeldNames } from './held-names.ts'
 import { moveOut } from './move-out.ts'
-import { isAllowed } from './place-rule.ts'
+import { isAllowed, isJudged } from './place-rule.ts'
 import type { Lost, QuarantineEvent } from './quarantine-event.ts'
 import { identityOf, isSame, type Place, place, putBack, putLinkBack, remember } from './watched-place.ts'
 
@@ -45,6 +46,8 @@ export class Quarantine {
       ...options.watch.map(w => place(w, undefined)),
       ...(options.held ?? []).map(h => place(h, h)),
     ]
+    // First in each look: nothing before it warns a sandbox that changes them between two looks.
+    this.#places.sort((a, b) => Number(isJudged(b.rule)) - Number(isJudged(a.rule)))
     for (const { root } of this.#places) {
       if (this.#roots.has(root)) continue
       const fd = openDirectory(root)
@@ -73,11 +76,14 @@ export class Quarantine {
     this.#unseen.clear()
     if (this.#life === 'first look') this.#changes?.open()
     this.#changes?.read()
-    const listed = new Map([...this.#roots].map(([root, fd]) => [root, listNames(itself(fd))]))
+    let listed: ReadonlyMap<string, ListedNames | undefined> | undefined
     for (const p of this.#places) {
-      // Most places are still absent: one listing answers for all of them.
-      const isAbsent = listed.get(p.root)?.mayHave(p.names[0] ?? '') === false
-      if (p.identity === undefined && p.rule.kind !== 'link' && isAbsent) continue
+      if (!isJudged(p.rule)) {
+        // Most places are still absent: one listing answers for all of them.
+        listed ??= new Map([...this.#roots].map(([root, fd]) => [root, listNames(itself(fd))]))
+        const isAbsent = listed.get(p.root)?.mayHave(p.names[0] ?? '') === false
+        if (p.identity === undefined && p.rule.kind !== 'link' && isAbsent) continue
+      }
       const event = this.#look(p)
       if (event === undefined) continue
       events.push(event)
@@ -101,6 +107,16 @@ export class Quarantine {
       if (rule.kind === 'git-hooks') all.add(path)
     }
     return all
+  }
+
+  /** A watched file whose content is judged: its place, if this is one. */
+  judged(dir: string, name: string): string | undefined {
+    return this.#places.find(({ rule, path }) => isJudged(rule) && path === `${dir}/${name}`)?.path
+  }
+
+  /** Directories of files whose content is judged. */
+  judgedIn(): ReadonlySet<string> {
+    return new Set(this.#places.flatMap(({ rule, path }) => (isJudged(rule) ? [dirname(path)] : [])))
   }
 
   /** Whether a new name matters. A sandbox can make many thousands in a second. */
@@ -213,16 +229,21 @@ export class Quarantine {
       mkdirSync(dir, { recursive: true, mode: 0o700 })
       this.#count ||= lastNumber(dir)
       const label = `${String(++this.#count).padStart(4, '0')}-${spot.name}`
-      const { mayBeUsers } = p
       const taken = moveOut(spot, dir, label)
       if (taken === undefined) return undefined
-      p.mayBeUsers = false
       if (taken.stuck !== undefined) {
         const { aside, why } = taken.stuck
-        return { kind: 'stuck', path, why, aside: `${path.slice(0, path.lastIndexOf('/'))}/${aside}` }
+        return { kind: 'stuck', path, why, mayBeUsers: p.mayBeUsers, aside: `${dirname(path)}/${aside}` }
       }
       const restored = spot.depth === p.names.length && putBack(p, spot)
-      return { kind: 'moved', path, to: `${dir}/${label}`, what: taken.what, restored, mayBeUsers }
+      return {
+        kind: 'moved',
+        path,
+        to: `${dir}/${label}`,
+        what: taken.what,
+        restored,
+        mayBeUsers: p.mayBeUsers,
+      }
     } catch (error) {
       const why = errnoOf(error)
       if (why === undefined) throw error

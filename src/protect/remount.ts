@@ -1,23 +1,17 @@
 /**
  * Keeps denied and protected places so while a sandbox runs. A new file that matches a deny rule is covered by a mount in the
- * running sandbox. So is a protected file that the host replaces by a rename, which ends its mount. Each check looks at the
- * sandbox's own view: device and inode are not enough, because file systems reuse inodes at once.
+ * running sandbox. So is a protected file that the host replaces by a rename, which ends its mount.
  */
 import type { HoldRequest, HoldResult, LiveMounts } from '../backend/backend.ts'
-import { throughLocked } from '../base/beneath/beneath.ts'
-import { lookAt, lookOrUnseen, Unseen } from '../base/beneath/look-at.ts'
-import { dirname } from '../base/posix-path.ts'
+import { lookOrUnseen } from '../base/beneath/look-at.ts'
 import { printable } from '../base/printable.ts'
 import { isWithin } from '../policy/files/path.ts'
 import type { DeniedPlaces, Judged } from './denied-places.ts'
+import { Exposed, MAX_TRIES } from './exposed.ts'
 import { TOO_MANY } from './tree-watch.ts'
 
-interface Exposed extends HoldRequest {
-  readonly how: 'cover' | 'protect'
-}
-
 export interface HoldEvent {
-  readonly how: Exposed['how']
+  readonly how: HoldRequest['how']
   readonly path: string
   readonly result: Exclude<HoldResult, 'changed'>
 }
@@ -47,7 +41,6 @@ const MAX_RETRY_MS = 320
 const MAX_NEW = 1000
 /** Mounts during one run, under any names. */
 const MAX_COVERS = 20_000
-const MAX_TRIES = 5
 /** How long the end of a sandbox waits for mounts in progress. */
 const LAST_ANSWER_MS = 1000
 /** A survey that takes long is made less often: one twentieth of the time at most. */
@@ -60,7 +53,7 @@ const FRESH_MS = 1000
 export class Remount {
   readonly #options: RemountOptions
   readonly #heldIn = new Map<string, Set<string>>()
-  readonly #failures = new Map<string, number>()
+  readonly #seen: Exposed
   /** Already reported as not covered. */
   readonly #told = new Set<string>()
   #places = new Set<string>()
@@ -87,6 +80,7 @@ export class Remount {
 
   constructor(options: RemountOptions) {
     this.#options = options
+    this.#seen = new Exposed(options.mounts)
     for (const path of options.held()) {
       const [dir, name] = split(path)
       this.#heldIn.set(dir, (this.#heldIn.get(dir) ?? new Set()).add(name))
@@ -246,7 +240,7 @@ export class Remount {
   }
 
   /** One batch at a time. New requests go into the next batch. */
-  async #holdThese(requests: readonly Exposed[]): Promise<void> {
+  async #holdThese(requests: readonly HoldRequest[]): Promise<void> {
     this.#work = 'busy'
     const results = await this.#options.mounts.hold(requests)
     const more = this.#work !== ('busy' as string)
@@ -282,62 +276,27 @@ export class Remount {
   }
 
   /** Whether the sandbox sees the host's file at a denied place, or no mount at a protected one. */
-  #exposed(): Exposed[] {
-    const out: Exposed[] = []
+  #exposed(): HoldRequest[] {
+    const out: HoldRequest[] = []
     const doubtful = new Set<string>()
     this.#unseen = false
     for (const path of this.#doubtful) {
-      const found = this.#look('cover', path)
+      const found = this.#seen.look('cover', path)
       if (found !== undefined) doubtful.add(path)
       this.#unseen ||= found === 'unseen'
       if (found !== undefined && found !== 'unseen') out.push(found)
     }
     this.#doubtful = doubtful
     for (const path of this.#options.held()) {
-      const found = this.#look('protect', path)
+      const found = this.#seen.look('protect', path)
       if (found !== undefined && found !== 'unseen') out.push(found)
     }
     return out
   }
 
-  #look(how: Exposed['how'], path: string): Exposed | 'unseen' | undefined {
-    const look = () => this.#lookAt(how, path)
-    for (const attempt of [look, () => throughLocked(path, look)])
-      try {
-        return attempt()
-      } catch (error) {
-        if (!(error instanceof Unseen)) throw error
-      }
-    return this.#isHidden(path) ? undefined : 'unseen'
-  }
-
-  /** Whether a covered directory above is what the sandbox sees. */
-  #isHidden(path: string): boolean {
-    const up = dirname(path)
-    if (up === path) return false
-    try {
-      const [host, inside] = [lookAt(up), this.#options.mounts.look(up)]
-      return inside === undefined || inside.dev !== host?.dev || inside.ino !== host.ino
-    } catch (error) {
-      if (!(error instanceof Unseen)) throw error
-      return this.#isHidden(up)
-    }
-  }
-
-  #lookAt(how: Exposed['how'], path: string): Exposed | undefined {
-    const host = lookAt(path)
-    if (host === undefined || host.isSymbolicLink()) return undefined
-    const inside = this.#options.mounts.look(path)
-    if (inside === undefined || inside.dev !== host.dev || inside.ino !== host.ino) return undefined
-    const isHeld = how === 'protect' && inside.mountPoint
-    const isHopeless = (this.#failures.get(path) ?? 0) >= MAX_TRIES
-    return isHeld || isHopeless ? undefined : { how, path, dev: host.dev, ino: host.ino }
-  }
-
-  #settle({ how, path }: Exposed, result: HoldResult): void {
+  #settle({ how, path }: HoldRequest, result: HoldResult): void {
     if (result === 'changed') return
-    const failures = result === 'held' ? 0 : (this.#failures.get(path) ?? 0) + 1
-    this.#failures.set(path, failures)
+    const failures = this.#seen.count(path, result)
     if (result === 'held' && how === 'cover') this.#covers++
     this.#options.onEvent({ how, path, result })
     // A sandbox may cause this: it takes every process that its user may start.

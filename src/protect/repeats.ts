@@ -1,6 +1,7 @@
 /**
  * Counts what appears at protected places. A sandbox that plants again and again would keep a place occupied for most of the
- * time, so its run ends. A tool that writes its file there at each of its steps goes on.
+ * time, so its run ends. A tool that writes its file there at each of its steps goes on: to unpack a directory of 20 files
+ * can take 20 moves.
  */
 const WINDOW_MS = 10_000
 const MAX_AT_ONE = 20
@@ -8,6 +9,11 @@ const MAX_IN_ALL = 64
 
 export class Repeats {
   readonly #times = new Map<string, number[]>()
+  readonly #mostAtOne: number
+
+  constructor(mostAtOne = MAX_AT_ONE) {
+    this.#mostAtOne = mostAtOne
+  }
 
   /** True when it was too often in the last seconds, at this place or at all. */
   isTooOften(path: string, now = performance.now()): boolean {
@@ -19,6 +25,6 @@ export class Repeats {
       else this.#times.set(one, recent)
       all += recent.length
     }
-    return all >= MAX_IN_ALL || (this.#times.get(path)?.length ?? 0) >= MAX_AT_ONE
+    return all >= MAX_IN_ALL || (this.#times.get(path)?.length ?? 0) >= this.#mostAtOne
   }
 }

@@ -1,7 +1,8 @@
 /** What happened at protected and denied places, as lines for the user. Paths and reasons are hostile text. */
 import { printable } from '../base/printable.ts'
-import type { Back, Moved, QuarantineEvent, Stuck } from './quarantine-event.ts'
+import { type Back, isUndone, type Moved, type QuarantineEvent, type Stuck } from './quarantine-event.ts'
 import type { HoldEvent } from './remount.ts'
+import { ASIDE } from './watch-record.ts'
 
 const MAX_LINES = 20
 
@@ -12,6 +13,7 @@ export class PlaceReport {
   readonly #held = new Map<string, { event: HoldEvent; times: number }>()
   readonly #once = new Set<string>()
   #count = 0
+  #undone = 0
 
   constructor(tell: (line: string) => void) {
     this.#tell = tell
@@ -20,8 +22,8 @@ export class PlaceReport {
   event(event: QuarantineEvent): void {
     if (event.kind === 'moved') this.#lost.delete(event.path)
     if (event.kind === 'lost') this.#lost.set(event.path, lostInWords(event.path, event.gone))
-    // What pen could not look at or move is always reported, even when there are many other lines.
-    else if (event.kind === 'unseen' || event.kind === 'stuck' || this.#count++ < MAX_LINES)
+    // What pen could not look at or move is reported however many other lines there are.
+    else if (isUndone(event) ? this.#undone++ < MAX_LINES : this.#count++ < MAX_LINES)
       this.#tell(inWords(event))
   }
 
@@ -40,6 +42,8 @@ export class PlaceReport {
   /** The summaries. */
   finish(): void {
     if (this.#count > MAX_LINES) this.#tell(andMore(this.#count - MAX_LINES, 'things at protected places'))
+    if (this.#undone > MAX_LINES)
+      this.#tell(`… and ${this.#undone - MAX_LINES} more that could not be moved: look for ${ASIDE}*`)
     const held = [...this.#held.values()]
     for (const { event, times } of held.slice(0, MAX_LINES)) this.#tell(heldInWords(event, times))
     if (held.length > MAX_LINES) this.#tell(andMore(held.length - MAX_LINES, 'such places'))
@@ -66,7 +70,7 @@ function heldInWords({ how, path, result }: HoldEvent, times: number): string {
   const where = printable(path, 1024)
   if (how === 'cover')
     return result === 'held'
-      ? `denied: ${where} appeared or was replaced while the sandbox ran, and was covered${often}`
+      ? `denied: ${where} appeared or was replaced while the sandbox ran, and was covered${often}. If the sandbox made it, remove it before you put a secret there`
       : `denied: ${where} appeared or was replaced while the sandbox ran and could not be covered (${printable(result.failed, 200)}): the sandbox could read it`
   return result === 'held'
     ? `protected: ${where} was replaced on the host while the sandbox ran, and is held again${often}; for a moment the sandbox could write it`
@@ -87,7 +91,7 @@ function inWords(event: Moved | Stuck | Back): string {
     case 'stuck':
       return event.aside === undefined
         ? `protected: ${path} could not be moved away (${printable(event.why, 200)}): look at it before you trust it`
-        : `protected: ${path} could not be moved away (${printable(event.why, 200)}) and was renamed: look at ${printable(event.aside, 1024)}, then remove it`
+        : `protected: ${path} could not be moved away (${printable(event.why, 200)}) and was renamed: look at ${printable(event.aside, 1024)}, ${event.mayBeUsers === true ? 'which may be yours, or the sandbox wrote to it' : 'then remove it'}`
   }
 }
 

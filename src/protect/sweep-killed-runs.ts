@@ -1,5 +1,5 @@
 /** Looks at the protected places of runs that were killed, or could not move everything, before the next run begins. */
-import { closeSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { closeSync, existsSync, readdirSync, statSync } from 'node:fs'
 import { LIST, openDirectory, withAccess, withSpot } from '../base/beneath/beneath.ts'
 import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import { Unseen } from '../base/beneath/look-at.ts'
@@ -9,19 +9,10 @@ import { isAlive } from '../base/kernel/processes.ts'
 import { dirname } from '../base/posix-path.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { NOTHING, type Watched } from '../survey/places.ts'
+import { readWatchRecord, recordsIn, type SeenRun, type WatchedRun } from '../survey/run-records.ts'
 import { Quarantine } from './quarantine.ts'
 import { isUndone, type QuarantineEvent } from './quarantine-event.ts'
-import {
-  BEAT_MS,
-  identityOf,
-  isAside,
-  type Lost,
-  MAX_STEP_MS,
-  quarantineOf,
-  recordsIn,
-  removeIfEmpty,
-  type WatchedRun,
-} from './watch-record.ts'
+import { BEAT_MS, identityOf, isAside, MAX_STEP_MS, quarantineOf, removeIfEmpty } from './watch-record.ts'
 
 /** A killed pen and its sandbox are gone this long after it, also on a busy machine. */
 const GONE_MS = 2500
@@ -51,10 +42,10 @@ export async function sweepKilledRuns(
   if (!existsSync(dir)) return makers
   for (const run of readdirSync(dir)) {
     const file = `${dir}/${run}`
-    const lock = await lockKilled(file, readRecord(file).processes)
+    const lock = await lockKilled(file, readWatchRecord(file).processes)
     if (lock === undefined) continue
     // Read again: the guard may have written to it.
-    const record = readRecord(file)
+    const record = readWatchRecord(file)
     const end = endOf(file, record)
     const quarantine = quarantineOf(stateDir, run)
     const places = placesOf(record).filter(place => mayBeOf(end, place))
@@ -164,37 +155,4 @@ async function lockKilled(file: string, processes: WatchedRun['processes']): Pro
     at: file,
     hint: `end it, then try again: sudo kill -9 ${init.pid}`,
   })
-}
-
-interface SeenRun extends WatchedRun {
-  /** The uptime in seconds when the sandbox had ended, if the guard or pen saw that. */
-  readonly endedAfter: number | undefined
-}
-
-function lostIn(line: string): Lost[] {
-  try {
-    return line.startsWith('{') ? [JSON.parse(line) as Lost] : []
-  } catch {
-    return []
-  }
-}
-
-/** pen wrote it itself. A run that was killed at that moment had not begun. */
-function readRecord(file: string): SeenRun {
-  const none = { processes: [], watch: [], roots: {}, booted: 0, endedAfter: undefined }
-  try {
-    const [text = '', ...lines] = readFileSync(file, 'utf8').split('\n')
-    const run = { ...none, ...(JSON.parse(text) as Partial<WatchedRun>) }
-    const lost = lines.flatMap(lostIn)
-    // On a full disk it may stand behind half a line.
-    const [, seconds] = /ended ([\d.]+)$/m.exec(lines.join('\n')) ?? []
-    return {
-      ...run,
-      watch: [...run.watch, ...lost.map(({ place }) => place)],
-      roots: { ...Object.fromEntries(lost.map(({ place, in: root }) => [place.root, root])), ...run.roots },
-      endedAfter: seconds === undefined ? undefined : Number(seconds),
-    }
-  } catch {
-    return none
-  }
 }

@@ -1,10 +1,20 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HoldRequest, HoldResult, LiveMounts, Running, Seen } from '../backend/backend.ts'
 import type { Loaded } from '../config/load.ts'
 import { parseGlob } from '../policy/files/glob.ts'
+import { type Held, NOTHING } from '../survey/places.ts'
 import type { Surveyed } from '../survey/survey.ts'
 import { PlaceWatch, type WatchOptions } from './watch-places.ts'
 import { WatchRecord } from './watch-record.ts'
@@ -61,7 +71,16 @@ const whileFrozen: WhilePaused = async act => {
   })
 }
 
-async function start(whilePaused: WhilePaused): Promise<void> {
+/** `.mcp.json`, where a test made it before the start. */
+function held(): Held[] {
+  const path = `${ws}/.mcp.json`
+  const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+  if (stats === undefined) return []
+  const { dev, ino, birthtimeNs: born } = stats
+  return [{ path, root: ws, rule: NOTHING, type: 'file', dev, ino, born }]
+}
+
+async function start(whilePaused: WhilePaused, state = base): Promise<void> {
   const glob = parseGlob('.env*')
   if (!glob.ok) throw new Error(glob.why)
   const deny = [{ rule: { kind: 'glob', glob: glob.value } }]
@@ -69,11 +88,12 @@ async function start(whilePaused: WhilePaused): Promise<void> {
   const places = [
     { path: `${ws}/.npmrc`, root: ws, rule: { kind: 'nothing' } },
     { path: `${ws}/.git/hooks`, root: ws, rule: { kind: 'git-hooks' } },
+    { path: `${ws}/.git/config`, root: ws, rule: { kind: 'git-config', known: [] } },
   ]
   watch = new PlaceWatch({
-    loaded: { policy, project: { stateDir: base } } as unknown as Loaded,
+    loaded: { policy, project: { stateDir: state } } as unknown as Loaded,
     facts: {
-      repository: { watch: places, protect: [], emptyModules: [] },
+      repository: { watch: places, protect: held(), emptyModules: [] },
       denied: [],
     } as unknown as Surveyed,
     running: {
@@ -81,7 +101,7 @@ async function start(whilePaused: WhilePaused): Promise<void> {
       initPid: () => process.pid,
       kill: () => kills++,
     } as unknown as Running,
-    watchRecord: await WatchRecord.open(base, 'run'),
+    watchRecord: await WatchRecord.open(state, 'run'),
     whilePaused,
     tell: line => lines.push(line),
     record: () => undefined,
@@ -140,6 +160,26 @@ test('a hook in a repository that was made inside is moved within milliseconds',
   expect(existsSync(`${ws}/.git`)).toBe(true)
 })
 
+test('settings that are written in place again and again end the run; those that git writes do not', async () => {
+  await start(whileFrozen)
+  mkdirSync(`${ws}/.git`)
+  await Bun.sleep(300)
+  const [config, lock] = [`${ws}/.git/config`, `${ws}/.git/config.lock`]
+  for (let i = 0; i < 12; i++) {
+    writeFileSync(lock, '[core]\n\tbare = false\n')
+    renameSync(lock, config)
+    await Bun.sleep(5)
+  }
+  await Bun.sleep(100)
+  expect([kills, lines]).toEqual([0, []])
+  for (let i = 0; i < 6; i++) {
+    writeFileSync(config, '[core]\n\tbare = true\n')
+    await Bun.sleep(5)
+  }
+  expect(await until(() => kills > 0, 500)).toBe(true)
+  expect(lines.join()).toContain('again and again')
+})
+
 test('a look that never ends ends the run', async () => {
   await start(() => new Promise(resolve => setTimeout(resolve, 7000)))
   writeFileSync(`${ws}/.env`, 'x')
@@ -156,4 +196,24 @@ test('a place that cannot be kept clean ends the run, and its record stays', asy
   rmSync(`${base}/quarantine`)
   await watch?.finish()
   expect([existsSync(`${ws}/.npmrc`), existsSync(`${base}/watching/run`)]).toEqual([false, true])
+})
+
+test('what may be the user’s and cannot be moved ends the run: the sandbox could write it; its own does not', async () => {
+  if (lstatSync('/dev/shm', { throwIfNoEntry: false })?.dev === lstatSync(base).dev) return
+  const state = mkdtempSync('/dev/shm/pen-places-')
+  try {
+    writeFileSync(`${ws}/.mcp.json`, 'old')
+    await start(whileFrozen, state)
+    await Bun.sleep(60)
+    writeFileSync(`${ws}/.npmrc`, 'x')
+    expect(await until(() => !existsSync(`${ws}/.npmrc`), 500)).toBe(true)
+    expect(kills).toBe(0)
+    rmSync(`${ws}/.mcp.json`)
+    writeFileSync(`${ws}/.mcp.json`, 'new')
+    expect(await until(() => kills > 0, 500)).toBe(true)
+    expect(lines.join()).toContain('which may be yours, or the sandbox wrote to it')
+    await watch?.finish()
+  } finally {
+    rmSync(state, { recursive: true, force: true })
+  }
 })

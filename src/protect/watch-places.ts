@@ -7,13 +7,13 @@ import type { AuditEventInput } from '../audit/event.ts'
 import type { Running } from '../backend/backend.ts'
 import { lookAt, Unseen } from '../base/beneath/look-at.ts'
 import { isNoSpace } from '../base/beneath/tree.ts'
-import { isOpenInside, type OpenFile } from '../base/kernel/open-inside.ts'
 import type { Loaded } from '../config/load.ts'
 import { isWithin } from '../policy/files/path.ts'
 import { hostServices } from '../survey/host-services.ts'
 import { ListingCache } from '../survey/listing-cache.ts'
 import { type Held, NOTHING, type Watched } from '../survey/places.ts'
 import type { Surveyed } from '../survey/survey.ts'
+import { closedFile } from './closed-file.ts'
 import { DeniedPlaces } from './denied-places.ts'
 import { DirectoryWatch } from './directory-watch.ts'
 import { Quarantine } from './quarantine.ts'
@@ -41,14 +41,15 @@ const START_AFTER_MS = 20
 const SHARE = 20
 /** A look that takes longer in all ends the run: nothing that pauses a sandbox is certain to hold it. */
 const CATCH_UP_MS = 5000
-/** How long a paused sandbox may take to stand still. */
-const STILL_MS = 400
+const MAX_WRITES = 5
 
 export class PlaceWatch {
   readonly #options: WatchOptions
   readonly #report: PlaceReport
   readonly #quarantine: Quarantine
   readonly #repeats = new Repeats()
+  /** Files whose content is judged, that were written in place. git does not do that. */
+  readonly #writes = new Repeats(MAX_WRITES)
   readonly #remount: Remount | undefined
   readonly #watch: DirectoryWatch
   /** Where the sandbox has a directory of its own in place of the host's. */
@@ -71,7 +72,7 @@ export class PlaceWatch {
     this.#report = new PlaceReport(tell)
     // A sandbox without mounts writes the host's repository, and a new one stays as it is.
     const recorded = watch.filter(({ rule }) => rule.kind !== 'git-dir' || running.sharesHost !== true)
-    watchRecord.write(recorded, running.initPid())
+    watchRecord.write(recorded, [running.initPid(), running.filesPid?.()])
     const hasMounts = running.mounts !== undefined
     const own = hasMounts ? ownDirectories(facts, loaded.policy.workspace) : []
     this.#own = new Set(own.map(({ path }) => path))
@@ -103,6 +104,12 @@ export class PlaceWatch {
       appeared: (dir, name) => {
         this.#remount?.appeared(dir, name)
         if (this.#quarantine.concerns(dir, name)) this.#lookSoon()
+      },
+      written: (dir, name) => {
+        const place = this.#quarantine.judged(dir, name)
+        if (place === undefined) return
+        if (this.#writes.isTooOften(place)) this.#end(TOO_OFTEN)
+        this.#lookSoon()
       },
       left: (dir, _id, how) => {
         if (how === 'moved') this.#remount?.moved(dir)
@@ -149,7 +156,8 @@ export class PlaceWatch {
     if (this.#life === 'ended') return
     this.#soon ??= setTimeout(
       () => this.#look(),
-      Math.max(0, Math.min(LOOK_MS, this.#notBefore - performance.now())),
+      // Twice the wait at most, and no moment of which a sandbox can be sure.
+      Math.max(0, Math.min(LOOK_MS, 2 * Math.random() * (this.#notBefore - performance.now()))),
     )
   }
 
@@ -167,7 +175,8 @@ export class PlaceWatch {
   }
 
   #setWatch(): void {
-    this.#watch.set(new Set([...this.#quarantine.directories(), ...(this.#remount?.directories() ?? [])]))
+    const dirs = new Set([...this.#quarantine.directories(), ...(this.#remount?.directories() ?? [])])
+    this.#watch.set(dirs, this.#quarantine.judgedIn())
   }
 
   /** Looks at everything, while the sandbox is paused as far as that is possible. */
@@ -194,31 +203,6 @@ export class PlaceWatch {
     await mine
   }
 
-  /** The replaced file at a held place, if no process inside has it open. The sandbox is paused when it does not stand still. */
-  async #closedFile(path: string): Promise<OpenFile | undefined> {
-    const { running } = this.#options
-    const init = running.initPid()
-    // The file server of another kernel keeps files open by itself.
-    if (init === undefined || running.ownKernel === true) return undefined
-    const isClosed = (): OpenFile | 'open' | undefined => {
-      const stats = lookAt(path)
-      if (stats === undefined) return 'open'
-      const file = { path, dev: stats.dev, ino: stats.ino }
-      const isOpen = isOpenInside(init, file)
-      return isOpen === undefined ? undefined : isOpen ? 'open' : file
-    }
-    let found = isClosed()
-    if (found === undefined)
-      await this.#whilePaused(async () => {
-        const end = performance.now() + STILL_MS
-        while (found === undefined && performance.now() < end) {
-          found = isClosed()
-          if (found === undefined) await Bun.sleep(STILL_MS / 20)
-        }
-      })
-    return found === 'open' ? undefined : found
-  }
-
   #end(why: string): void {
     if (this.#life === 'ended') return
     this.#report.say(why)
@@ -231,8 +215,9 @@ export class PlaceWatch {
     if (event.kind === 'moved') this.#options.record(quarantineRecord(event))
     if ((event.kind === 'moved' || event.kind === 'stuck') && this.#repeats.isTooOften(event.path))
       this.#end(TOO_OFTEN)
-    // Aside, a thing does no harm. On a full disk it may be the last that could be renamed.
-    if (event.kind === 'stuck' && (event.aside === undefined || isNoSpace(event.why))) this.#end(STUCK)
+    // Aside, a thing does no harm. On a full disk it may be the last that could be renamed. The user's must not stay there.
+    if (event.kind !== 'stuck') return
+    if (event.aside === undefined || event.mayBeUsers === true || isNoSpace(event.why)) this.#end(STUCK)
   }
 
   #onLost(place: Watched): void {
@@ -256,7 +241,9 @@ export class PlaceWatch {
   }
 
   async #holdAgain(event: HoldEvent): Promise<void> {
-    const closed = await this.#closedFile(event.path).catch(() => undefined)
+    const { running } = this.#options
+    const paused = (act: () => Promise<void>) => this.#whilePaused(act)
+    const closed = await closedFile(event.path, running, paused).catch(() => undefined)
     if (this.#life === 'ended') return
     try {
       const stays = this.#quarantine.hold(event.path, closed)
@@ -285,12 +272,13 @@ export async function sweepAfterKill(
   tell: (line: string) => void,
   record: (event: AuditEventInput) => void,
 ): Promise<readonly Maker[]> {
-  return await sweepKilledRuns(stateDir, event => {
-    const report = new PlaceReport(tell)
+  const report = new PlaceReport(tell)
+  const makers = await sweepKilledRuns(stateDir, event => {
     report.event(event)
-    report.finish()
     if (event.kind === 'moved') record(quarantineRecord(event))
   })
+  report.finish()
+  return makers
 }
 
 /** The sandbox's git directory and empty modules are mounts on directories of the host. Without the host's, there is no mount. */

@@ -240,7 +240,7 @@ describe('what a killed run left at protected places', () => {
 describe('the record of a run', () => {
   test('is gone after a clean end, with its empty quarantine', async () => {
     const record = await WatchRecord.open(state, 'run')
-    record.write([], undefined)
+    record.write([], [])
     expect(existsSync(record.quarantine)).toBe(true)
     record.finish(true)
     expect([readdirSync(`${state}/watching`), readdirSync(`${state}/quarantine`)]).toEqual([[], []])
@@ -248,7 +248,7 @@ describe('the record of a run', () => {
 
   test('stays when something could not be moved, and the next start moves it', async () => {
     const record = await WatchRecord.open(state, 'run')
-    record.write([{ path: `${ws}/.envrc`, root: ws, rule: NOTHING }], undefined)
+    record.write([{ path: `${ws}/.envrc`, root: ws, rule: NOTHING }], [])
     writeFileSync(`${ws}/.envrc`, 'x')
     record.finish(false)
     await Bun.sleep(20)
@@ -261,14 +261,14 @@ describe('the record of a run', () => {
     const before = await WatchRecord.open(state, 'before')
     before.abandon()
     const after = await WatchRecord.open(state, 'after')
-    after.write([], undefined)
+    after.write([], [])
     after.abandon()
     expect(readdirSync(`${state}/watching`)).toEqual(['after'])
   })
 
   test('has the places that lost their mount: the next start looks at them, also after half a line', async () => {
     const record = await WatchRecord.open(state, 'run')
-    record.write([{ path: `${ws}/.npmrc`, root: ws, rule: NOTHING }], undefined)
+    record.write([{ path: `${ws}/.npmrc`, root: ws, rule: NOTHING }], [])
     expect(record.lose({ path: `${ws}/.envrc`, root: ws, rule: NOTHING })).toBe(true)
     for (const name of ['.envrc', '.npmrc', 'notes']) writeFileSync(`${ws}/${name}`, 'x')
     writeSync(record.witness, '{"place":')

@@ -5,7 +5,6 @@
  */
 import {
   closeSync,
-  existsSync,
   futimesSync,
   mkdirSync,
   openSync,
@@ -15,10 +14,11 @@ import {
   writeSync,
 } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
-import { type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
+import { startTimeOf } from '../base/kernel/processes.ts'
 import { writeAll } from '../base/write-all.ts'
-import { type Lock, takeLock, tryLock } from '../config/lock.ts'
+import { type Lock, takeLock } from '../config/lock.ts'
 import type { Watched } from '../survey/places.ts'
+import { isHeld, type Lost, recordsIn, type WatchedRun } from '../survey/run-records.ts'
 
 /** Another pen may look at the record in the moment in which it is made. */
 const LOCK_MS = 2500
@@ -27,31 +27,13 @@ export const BEAT_MS = 5000
 /** A clock that was set shows by a difference larger than this. */
 export const MAX_STEP_MS = 1000
 
-const ASIDE = '.pen-quarantine-'
+export const ASIDE = '.pen-quarantine-'
 const ASIDE_NAME = /^\.pen-quarantine-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** A name that no program reads, for what cannot be moved. Made when it is used: no process can take it before. */
 export const asideName = (): string => `${ASIDE}${crypto.randomUUID()}`
 export const isAside = (name: string): boolean => ASIDE_NAME.test(name)
 
-export interface WatchedRun {
-  /** The pen of the run, then the first process of its sandbox. */
-  readonly processes: readonly ProcessIdentity[]
-  readonly watch: readonly Watched[]
-  /** Each directory with a place: a new one at the same path is not the sandbox's. */
-  readonly roots: Readonly<Record<string, string>>
-  /** When the machine booted, by the clock of the start. A clock that was set later shows another time. */
-  readonly booted: number
-}
-
-/** A place that was held, and was removed or replaced during the run. From then on it is watched. A line of its own. */
-export interface Lost {
-  readonly place: Watched
-  /** The identity of its root. */
-  readonly in: string
-}
-
-export const recordsIn = (stateDir: string): string => `${stateDir}/watching`
 /** Locked while the host's git makes a repository in the project. */
 export const adoptingIn = (stateDir: string): string => `${stateDir}/adopting.lock`
 export const quarantineOf = (stateDir: string, run: string): string => `${stateDir}/quarantine/${run}`
@@ -64,14 +46,6 @@ const bootTime = (): number => Date.now() - uptime() * 1000
 export function identityOf(dir: string): string | undefined {
   const stats = statSync(dir, { bigint: true, throwIfNoEntry: false })
   return stats === undefined ? undefined : `${stats.ino} ${stats.birthtimeNs}`
-}
-
-/** A name alone says nothing: a killed pen leaves it. */
-function isHeld(file: string): boolean {
-  if (!existsSync(file)) return false
-  const lock = tryLock(file)
-  lock?.release()
-  return lock === undefined
 }
 
 /** Made before the sandbox starts, with the directory for what is moved: a full disk must not prevent that. */
@@ -106,9 +80,10 @@ export class WatchRecord {
   }
 
   /** Before the command begins. */
-  write(watch: readonly Watched[], init: number | undefined): void {
-    const pids = init === undefined ? [process.pid] : [process.pid, init]
-    const processes = pids.map(pid => ({ pid, startTime: startTimeOf(pid) ?? '' }))
+  write(watch: readonly Watched[], inside: readonly (number | undefined)[]): void {
+    const processes = [process.pid, ...inside].flatMap(pid =>
+      pid === undefined ? [] : [{ pid, startTime: startTimeOf(pid) ?? '' }],
+    )
     const roots = Object.fromEntries(
       [...new Set(watch.map(({ root }) => root))].map(root => [root, identityOf(root) ?? '']),
     )

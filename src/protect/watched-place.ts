@@ -1,10 +1,20 @@
 /** A protected place while a sandbox runs: how it is reached, and what was there before. */
-import { type BigIntStats, closeSync, fstatSync, lchownSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  type BigIntStats,
+  closeSync,
+  fstatSync,
+  lchownSync,
+  linkSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { at, CHANGE, openDirectory, type Spot, withAccess, withSpot } from '../base/beneath/beneath.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { MAX_GIT_CONFIG, parseGitConfig, riskySettings } from '../survey/git/config.ts'
 import type { Watched } from '../survey/places.ts'
+import { asideName } from './watch-record.ts'
 
 interface Identity {
   readonly dev: bigint
@@ -68,9 +78,16 @@ export function putBack({ rule, good }: Place, { parent, name }: Pick<Spot, 'par
   try {
     return withAccess(parent, CHANGE, () => {
       if (rule.kind === 'link') symlinkSync(rule.text, at(parent, name))
-      else if (rule.kind === 'git-config' && good !== undefined)
-        writeFileSync(at(parent, name), good, { flag: 'wx', mode: 0o644 })
-      else return false
+      else if (rule.kind === 'git-config' && good !== undefined) {
+        // As git does: in place, it would look like a write of the sandbox.
+        const aside = at(parent, asideName())
+        writeFileSync(aside, good, { flag: 'wx', mode: 0o644 })
+        try {
+          linkSync(aside, at(parent, name))
+        } finally {
+          unlinkSync(aside)
+        }
+      } else return false
       giveToOwner(parent, name)
       return true
     })

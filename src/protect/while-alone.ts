@@ -2,9 +2,10 @@
  * For work of the host's git in a project: a sandbox of the same project could swap the directories that it works on. None runs
  * meanwhile, and none starts: see `WatchRecord.open`.
  */
-import { closeSync, existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { tryLock } from '../config/lock.ts'
-import { adoptingIn, recordsIn } from './watch-record.ts'
+import { isHeld, recordsIn } from '../survey/run-records.ts'
+import { adoptingIn } from './watch-record.ts'
 
 /** Undefined, and no work done, while another sandbox runs. `mine` are the records that this process holds. */
 export async function whileAlone<T>(
@@ -22,11 +23,4 @@ export async function whileAlone<T>(
   } finally {
     lock.release()
   }
-}
-
-/** The record of a killed run stays for the next start. */
-function isHeld(file: string): boolean {
-  const lock = tryLock(file)
-  if (lock !== undefined) closeSync(lock.fd)
-  return lock === undefined
 }

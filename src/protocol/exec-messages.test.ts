@@ -30,6 +30,7 @@ const order: fc.Arbitrary<Order> = fc.oneof(
   record({
     kind: fc.constant('configure'),
     setup: record({
+      root: fc.boolean(),
       user: optional(record({ uid: id, gid: id })),
       userDirectories: fc.array(path, { maxLength: 3 }),
       env,
@@ -110,6 +111,7 @@ describe('an order', () => {
     encodeFrame(kind, channel, new TextEncoder().encode(JSON.stringify(value)))
   const exec = { argv: ['true'], cwd: '/', env: [], terminal: null, joined: false }
   const configure = {
+    root: false,
     user: [1000, 1000],
     userDirectories: [],
     env: [],

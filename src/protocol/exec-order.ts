@@ -21,6 +21,8 @@ export interface ExecOrder {
 
 /** Sent once, before the exec daemon starts a command. */
 export interface DaemonSetup {
+  /** Only in a virtual machine: commands are root of its kernel, as the exec daemon is. It drops nothing. */
+  readonly root?: boolean
   /** The user of commands. Undefined when the exec daemon's own user is the only one. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined
   /** Directories that the user gets, innermost first. */
@@ -62,7 +64,7 @@ const size = (value: unknown) => {
   return { columns, rows }
 }
 
-/** Never root: the exec daemon starts every command as an ordinary user, whatever an image or a policy says. */
+/** Never root, whatever an image says. Only `root` makes commands root. */
 const user = (value: unknown) => {
   const [uid, gid] = pair(between(1, MAX_ID), between(0, MAX_ID))(value)
   return { uid, gid }
@@ -85,6 +87,7 @@ const order: Check<ExecOrder> = object({
 })
 
 const setup: Check<DaemonSetup> = object({
+  root: truth,
   user: optional(user),
   userDirectories: words(path),
   env: words(variable),
@@ -112,6 +115,7 @@ export const readSetup = (bytes: Uint8Array): DaemonSetup => fromText(bytes, set
 
 export const writeSetup = (setup: DaemonSetup): Uint8Array =>
   toText({
+    root: setup.root ?? false,
     user: setup.user === undefined ? null : [setup.user.uid, setup.user.gid],
     userDirectories: setup.userDirectories,
     env: asPairs(setup.env),

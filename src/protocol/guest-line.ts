@@ -15,6 +15,11 @@ export interface GuestLine {
   /** Limits of each user and each process. */
   readonly processes: number
   readonly files: number
+  /**
+   * Null unless commands are root of the guest. Then they may change the system, and what they write stays in the guest,
+   * except in these places.
+   */
+  readonly root: readonly string[] | null
   /** Bytes of `/dev/shm`. */
   readonly shared: number
   /** The host's clock, in milliseconds. */
@@ -28,9 +33,12 @@ export const MAX_GUEST_LINE = 16_384
 export const writeGuestLine = (line: GuestLine): string => `${JSON.stringify(line)}\n`
 
 export function readGuestLine(text: string): GuestLine {
-  const { project, processes, files, shared, time, seed } = JSON.parse(text) as GuestLine
+  const { project, processes, files, root, shared, time, seed } = JSON.parse(text) as GuestLine
   const numbers = [processes, files, shared, time]
-  if (!project.startsWith('/') || !numbers.every(Number.isSafeInteger) || seed === '')
+  const places = [project, ...(root ?? [])]
+  if (!places.every(isPath) || !numbers.every(Number.isSafeInteger) || seed === '')
     throw protocolError('an invalid first line')
-  return { project, processes, files, shared, time, seed }
+  return { project, processes, files, root, shared, time, seed }
 }
+
+const isPath = (place: unknown): boolean => typeof place === 'string' && place.startsWith('/')

@@ -7,12 +7,15 @@ import type { Prepared } from './prepare.ts'
 
 /** Undefined where the project has no repository that works inside. */
 export function repositoryOptions(prepared: Prepared): OwnOptions | undefined {
-  const { git, records, emptyModules, protect } = prepared.facts.repository
+  const { git, records, emptyModules } = prepared.facts.repository
   if (git === undefined) return undefined
-  const held = protect.flatMap(({ path }) => (path.endsWith('/.git') ? [path] : []))
-  const mounted = [git.path, ...emptyModules, ...held]
-  return { git, records, emptyModules: emptyModules.length, mounted, ...adoptOptions(prepared) }
+  const mounted = [git.path, ...emptyModules, ...heldPointers(prepared)]
+  return { git, records, emptyModules, mounted, ...adoptOptions(prepared) }
 }
+
+/** Each `.git` that a mount holds. */
+export const heldPointers = ({ facts }: Prepared): readonly string[] =>
+  facts.repository.protect.flatMap(({ path }) => (path.endsWith('/.git') ? [path] : []))
 
 /** For a project without a repository. */
 export function adoptOptions({ plan, facts, loaded }: Prepared): AdoptOptions {

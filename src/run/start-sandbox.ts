@@ -12,6 +12,7 @@ import type { HostPath } from '../policy/files/path.ts'
 import { WatchRecord } from '../protect/watch-record.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
 import { OwnRepository, STAYS } from '../repository/own-repository.ts'
+import { neighboursOf } from '../survey/run-records.ts'
 import { openPty, type Pty } from '../terminal/pty.ts'
 import { afterPatience } from '../terminal/screen.ts'
 import { isTerminal } from '../terminal/termios.ts'
@@ -124,6 +125,7 @@ function startOptions(
     stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
     execDaemon,
     witness: watchRecord.witness,
+    neighbours: () => neighboursOf(project.stateDir, run),
     placement: {
       joinFds: bounds.joinFds,
       wrap: [...bounds.wrap, ...(opened?.wrap ?? [])],

@@ -18,6 +18,7 @@ import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
 import { PlaceWatch } from '../protect/watch-places.ts'
 import type { WatchRecord } from '../protect/watch-record.ts'
+import { MountedPlaces } from '../repository/copy/mounted-places.ts'
 import type { OwnRepository } from '../repository/own-repository.ts'
 import { GitlinkWatch } from '../repository/submodules/watch-gitlinks.ts'
 import type { RefEvent } from '../repository/sync/repository-sync.ts'
@@ -25,7 +26,7 @@ import { describeProject } from './describe-project.ts'
 import type { Forwards } from './forwards.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { Prepared } from './prepare.ts'
-import { adoptOptions } from './repository-options.ts'
+import { adoptOptions, heldPointers } from './repository-options.ts'
 import { passSignals, Stopping } from './stopping.ts'
 
 const ADOPTED_LATER =
@@ -261,14 +262,16 @@ export class Supervisor {
 
   #watchGitlinks(): GitlinkWatch | undefined {
     const { prepared, running, repository } = this.#sandbox
-    const { git, records } = prepared.facts.repository
-    if (git === undefined || repository === undefined) return undefined
+    const { git, records, enclosing } = prepared.facts.repository
+    const { workspace } = prepared.plan
+    const own = git !== undefined && repository !== undefined ? { git, records, workspace } : undefined
+    if (prepared.plan.soft || (own === undefined && enclosing.length === 0)) return undefined
     return new GitlinkWatch({
-      git,
-      records,
-      workspace: prepared.plan.workspace,
+      workspace,
+      own,
+      enclosing,
       stateDir: prepared.loaded.project.stateDir,
-      mounted: repository.mounted,
+      mounted: repository?.mounted ?? new MountedPlaces(workspace, heldPointers(prepared)),
       onEnd: line => {
         this.#lines.push(line)
         running.kill()

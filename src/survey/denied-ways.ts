@@ -12,7 +12,8 @@ import { locate } from '../config/locate.ts'
 import { isPattern } from '../policy/files/glob.ts'
 import { isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
-import { linkTarget, linkText, MAX_LINKS, type PlacesFound, type Watched } from './places.ts'
+import { linkTarget, linkText, MAX_LINKS } from './links.ts'
+import type { PlacesFound, Watched } from './places.ts'
 
 export type DeniedWays = Omit<PlacesFound, 'protect'>
 

@@ -9,9 +9,9 @@ import { absent, lookAt } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { type Glob, isPattern, nameMatches } from '../policy/files/glob.ts'
+import { linkTarget, linkText, MAX_LINKS } from './links.ts'
 import type { ListingCache } from './listing-cache.ts'
 import { NO_TEXT } from './non-utf8-directories.ts'
-import { linkTarget, linkText, MAX_LINKS } from './places.ts'
 
 export interface Covered {
   readonly path: string

@@ -3,11 +3,10 @@
  * on the host before the sandbox starts. An earlier run may have planted links, so the kernel never follows one. Each
  * component is examined with lstat, and a link's target is resolved here, inside the root only.
  */
-import { type BigIntStats, readlinkSync } from 'node:fs'
-import { absent, lookAt } from '../base/beneath/look-at.ts'
+import type { BigIntStats } from 'node:fs'
+import { lookAt } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
-import { resolve } from '../base/posix-path.ts'
-import { printable } from '../base/printable.ts'
+import { linkTarget, linkText, MAX_LINKS } from './links.ts'
 import { type ListedNames, listNames } from './listed-names.ts'
 
 /** What may exist at a watched place. */
@@ -52,15 +51,24 @@ export interface PlacesFound {
 }
 
 export const NOTHING: PlaceRule = { kind: 'nothing' }
-/** The kernel's own limit on links in a path. */
-export const MAX_LINKS = 40
 
 export class Places {
   readonly #held = new Map<string, Held>()
   readonly #pinned = new Map<string, { readonly path: string; readonly root: string }>()
   readonly #watch = new Map<string, Watched>()
   readonly #seen = new Map<string, BigIntStats | undefined>()
+  readonly #roots: readonly string[]
+  readonly #madeBeside: () => ReadonlySet<string>
   #listed: { readonly prefix: string; readonly names: ListedNames } | undefined
+
+  /**
+   * `roots`: all directories that the sandbox may write. `madeBeside`: places that were absent when a sandbox began that runs
+   * now. It may have made what is there.
+   */
+  constructor(roots: readonly string[] = [], madeBeside: () => ReadonlySet<string> = () => new Set()) {
+    this.#roots = roots
+    this.#madeBeside = madeBeside
+  }
 
   pin(path: string, root: string): void {
     this.#pinned.set(path, { path, root })
@@ -130,12 +138,19 @@ export class Places {
     for (let up = above(path); up.length > root.length; up = above(up)) this.pin(up, root)
   }
 
-  // Nothing can be mounted on a link: it is watched, and its target is protected too when it is inside the root.
+  // Nothing can be mounted on a link: it is watched, and its target is protected too when it is inside a root.
   #addLink(link: string, rest: string, root: string, rule: PlaceRule, links: number): void {
     const text = linkText(link)
     if (text === undefined) return
+    // Its own pen moves such a link, and so does this one: it is not put back as the user's.
+    if (this.#madeBeside().has(link + rest)) {
+      this.watch(link + rest, root, rule)
+      return
+    }
     this.watch(link, root, { kind: 'link', text })
-    if (links < MAX_LINKS) this.add(linkTarget(link, text) + rest, root, rule, links + 1)
+    if (links >= MAX_LINKS) return
+    const target = linkTarget(link, text) + rest
+    this.add(target, this.#roots.find(one => target.startsWith(`${one}/`)) ?? root, rule, links + 1)
   }
 }
 
@@ -143,30 +158,6 @@ const byPath = (a: { path: string }, b: { path: string }): number =>
   a.path < b.path ? -1 : a.path > b.path ? 1 : 0
 
 const above = (path: string): string => path.slice(0, path.lastIndexOf('/'))
-
-/** Undefined when the link is gone. */
-export function linkText(path: string): string | undefined {
-  try {
-    return readlinkSync(path)
-  } catch (error) {
-    return absent(error, path)
-  }
-}
-
-/**
- * The kernel goes into `a` for `a/..`, and a sandbox could replace `a` by a link to elsewhere. A path in `/proc` is another for
- * each process. So pen obeys no such text.
- */
-export function linkTarget(link: string, text: string): string {
-  const isBack = /(?:^|\/)(?!\.{0,2}\/)[^/]+\/+(?:\.\/+)*\.\.(?:\/|$)/.test(text)
-  const target = resolve(above(link), text)
-  if (!isBack && !`${target}/`.startsWith('/proc/')) return target
-  throw new PenError('PATH_REFUSED', {
-    what: `the link is protected or denied, and leads ${isBack ? 'through a directory and back' : 'into /proc'} (${printable(text, 200)})`,
-    at: printable(link, 1024),
-    hint: 'make it a link to a file, without ".." after a name: ln -sfn TARGET LINK',
-  })
-}
 
 /**
  * A mount covers a path, not a file. A file with another hard link can be read and written through that link. The sandbox

@@ -177,7 +177,9 @@ function deniedNow(
       // A path in a locked directory does not resolve either: the second look distinguishes the two.
       if (isMissing && roots.some(root => isWithin(path, root))) lookAt(path)
       if (isMissing || real === policy.workspace || isWithin(policy.workspace, real)) continue
-      if (kind === 'file') refuseHardLink(real, lstatSync(real, { bigint: true }), 'denied')
+      const stats = lookAt(real)
+      if (stats === undefined) continue
+      refuseHardLink(real, stats, 'denied')
       out.set(real, {
         path: real,
         kind: kind === 'directory' ? 'directory' : 'file',

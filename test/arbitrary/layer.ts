@@ -92,6 +92,7 @@ export const anyDocument = (trust: Trust): fc.Arbitrary<object> => {
     ),
     image: fc.constant({ dockerfile: './Dockerfile' }),
     git: object({ identity: fc.boolean() }),
+    vm: object({ root: fc.boolean() }),
     tools: object({ shell: fc.boolean(), allow: some('git', 'npm'), exec: pick('any', 'listed') }),
     user: pick('host', '1001:1001'),
     runtime: pick('runc', 'runsc'),

@@ -78,15 +78,39 @@ conformance('P24 a repository that was made inside waits while another sandbox c
   expect(readdirSync(join(state, 'watching'))).toEqual([])
 })
 
+/** Each makes git take the top of a project for a repository. */
+const BARE: Readonly<Record<string, string>> = {
+  'HEAD last': `echo "$MONITOR" >config; mkdir -p objects refs; echo "$HEAD" >HEAD`,
+  'HEAD first': `echo "$HEAD" >HEAD; mkdir -p refs objects; echo "$MONITOR" >config`,
+  'a link as HEAD': `echo "$MONITOR" >config; mkdir -p objects refs; ln -s refs/heads/main HEAD`,
+  'a directory that is renamed': `mkdir -p made/objects made/refs HEAD; rmdir HEAD; echo "$HEAD" >made/HEAD; mv made/* .; echo "$MONITOR" >config`,
+  'the rest elsewhere': `git init -q --bare e; echo "$MONITOR" >e/config; echo "$HEAD" >HEAD; echo e >commondir`,
+  // As the user's: a project may have a file of this name.
+  'a HEAD that was there': `git init -q --bare e; echo "$MONITOR" >e/config; echo "$MONITOR" | tee config >config.worktree; echo "$HEAD" >HEAD; echo e >commondir`,
+}
+
 conformance(
-  'P3 a bare repository that is made at the top of a project is not what the host obeys',
+  'P3 a bare repository at the top of a project, in whatever order it is made, is not what the host obeys',
   async box => {
-    const { stderr } = await box.sh(
-      `${G} init -q --bare . 2>/dev/null; printf '[core]\\n\\tbare = false\\n\\tworktree = .\\n\\tfsmonitor = echo evil > evil; false\\n' > config
-     echo 'ref: refs/heads/main' > HEAD; mkdir -p objects refs; sleep 1; ls`,
-    )
-    expect(stderr).toContain(join(box.project, 'HEAD'))
-    expect(box.host('git status >/dev/null 2>&1 || echo none')).toBe('none\n')
-    expect(existsSync(join(box.project, 'evil'))).toBe(false)
+    const was: string[] = []
+    for (const [how, make] of Object.entries(BARE)) {
+      const cwd = box.directory(join(box.home, how.replaceAll(' ', '-')))
+      const evil = join(cwd, 'evil')
+      if (how === 'a HEAD that was there') box.file(join(cwd, 'HEAD'), 'mine\n')
+      const env = `HEAD='ref: refs/heads/main'; MONITOR='[core]
+        repositoryformatversion = 1
+        bare = false
+        worktree = ${cwd}
+        fsmonitor = echo evil > ${evil}; false
+        [extensions]
+        worktreeConfig = true'`
+      // The twin: the same in a subdirectory, which git at the top does not enter.
+      const { stderr } = await box.sh(`${env}; ${make}; mkdir sub; cd sub; ${make}; sleep 0.3`, { cwd })
+      box.host(`cd ${cwd}; for what in status diff; do git $what >/dev/null 2>&1 || :; done`)
+      if (existsSync(evil)) was.push(how)
+      expect([how, stderr]).toEqual([how, expect.stringContaining(`${cwd}/`)])
+      expect([how, readdirSync(join(cwd, 'sub')).includes('HEAD')]).toEqual([how, true])
+    }
+    expect(was).toEqual([])
   },
 )

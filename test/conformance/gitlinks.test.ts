@@ -24,6 +24,40 @@ conformance(
   },
 )
 
+conformance(
+  'P3 in a subdirectory, no submodule of the repository around it is a place for a repository of the sandbox',
+  async box => {
+    box.host(`mkdir ../lib; cd ../lib; git init -q .; ${G} commit -q --allow-empty -m lib
+      mkdir ../around; cd ../around; git init -q .; ${G} commit -q --allow-empty -m one
+      for path in sub/lib sub/empty; do ${G} submodule --quiet add ../lib $path; done; ${G} commit -qm submodules
+      git submodule --quiet deinit -f sub/empty; git config core.hooksPath sub/hooks`)
+    const cwd = join(box.home, 'around/sub')
+    const evil = (dir: string): string =>
+      `rm -rf ${dir}/.git; git init -q ${dir}; printf '[core]\n\tfsmonitor = echo evil > %s/evil; false\n' "$PWD" >>${dir}/.git/config
+      git -C ${dir} -c user.name=a -c user.email=a commit -q --allow-empty -m x`
+    const plant = `${evil('lib')}; ${evil('empty')}; mkdir hooks; echo 'echo evil >sub/evil' >hooks/pre-commit; chmod +x hooks/pre-commit; rm -f evil; echo ready`
+    await box.sh(plant, { cwd })
+    box.host(`cd ../around; git status >/dev/null; ${G} commit -q --allow-empty -m two`)
+    expect(existsSync(join(cwd, 'evil'))).toBe(false)
+    // A new one, while a sandbox runs. The twin: one that is not in the subdirectory.
+    const { child, ended, printed } = box.start(['/bin/sh', '-c', `${evil('late')}; echo ready; sleep 30`], {
+      cwd,
+    })
+    await printed('ready')
+    await Bun.sleep(600)
+    box.host(`cd ../around; ${G} submodule --quiet add ../lib other`)
+    await Bun.sleep(600)
+    expect(child.exitCode).toBe(null)
+    box.host(
+      `cd ../around; printf '160000 %s\tsub/late\n' "$(git rev-parse HEAD)" | git update-index --index-info`,
+    )
+    const { stderr } = await ended
+    expect(stderr).toContain(`${join(cwd, 'late')} is a new submodule or worktree on the host`)
+    box.host('cd ../around; rm -f sub/evil; git status >/dev/null')
+    expect(existsSync(join(cwd, 'evil'))).toBe(false)
+  },
+)
+
 conformance('P3 a worktree that the user adds in the project while a sandbox runs ends it', async box => {
   box.host(`git init -q .; ${G} commit -q --allow-empty -m one; git branch a; git worktree add -q ../away a`)
   const { child, ended, printed } = box.start(['/bin/sh', '-c', 'echo ready; sleep 30'])

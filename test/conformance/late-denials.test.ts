@@ -53,6 +53,24 @@ late(
   },
 )
 
+late(
+  'P3 a sandbox that denies more starts beside one that could replace the name, and hides it',
+  async ({ project, start }) => {
+    project.host('mkdir -p deep/er; echo S > deep/er/key; echo n > deep/er/note')
+    const first = await start()
+    const second = project.start('--deny', 'deep/er/key')
+    try {
+      await second.inside('true')
+      expect(isRefused(await second.inside('cat deep/er/key'))).toBe(true)
+      expect((await second.inside('mv deep moved')).code).not.toBe(0)
+      expect((await second.inside('cat deep/er/note')).said).toBe('n\n')
+      expect((await first.inside('cat deep/er/key')).said).toBe('S\n')
+    } finally {
+      await second.end()
+    }
+  },
+)
+
 late('P3 a link that the host makes at a denied place covers its target', async ({ project, start }) => {
   project.host('mkdir conf; echo S > conf/prod; echo t > conf/test')
   const sandbox = await start()

@@ -23,6 +23,9 @@ const REQUESTS: readonly [Uint8Array, ...Uint8Array[]] = [
   head('', `/v1/x?key=${encodeURIComponent(FAKE)}&b=c`),
   head(`X-Api-Key: ${FAKE}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n`),
   bytes(`POST /v1 HTTP/1.1\r\nHost: allowed.test\r\nX-Api-Key: ${FAKE}\r\nContent-Length: 2\r\n\r\nhi`),
+  bytes(
+    `POST /v1 HTTP/1.1\r\nHost: allowed.test\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-T: ${FAKE}\r\n\r\n`,
+  ),
   head(`X-Other: ${FAKE}\r\n`),
   head(`X-Api-Key: ${FAKE}\r\n`, '/v2/x'),
 ]

@@ -14,7 +14,7 @@ import { GAPS } from '../soft/soft-box.ts'
 export interface Ground {
   readonly name: string
   readonly who: Who
-  readonly backend: 'process' | 'podman' | 'docker' | 'soft'
+  readonly backend: 'process' | 'podman' | 'docker' | 'soft' | 'vm'
   readonly env: Readonly<Record<string, string>>
 }
 
@@ -125,6 +125,13 @@ export const PROCESS: readonly Ground[] = EVERYBODY.map(who => ({
   name: `process, as ${who.name}`,
   who,
   backend: 'process',
+  env: {},
+}))
+
+export const MACHINES: readonly Ground[] = EVERYBODY.map(who => ({
+  name: `vm, as ${who.name}`,
+  who,
+  backend: 'vm',
   env: {},
 }))
 

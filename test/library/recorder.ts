@@ -1,15 +1,19 @@
 /** A service on the host's loopback that records its clients. */
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export class Recorder {
   readonly #server: Server
   readonly seen: string[] = []
+  /** Of the same requests. */
+  readonly fields: IncomingHttpHeaders[] = []
 
   private constructor() {
     this.#server = createServer((request, response) => {
       this.seen.push(request.url ?? '')
-      response.end('reached\n')
+      this.fields.push(request.headers)
+      const echo = request.headers['x-api-key']
+      response.end(`reached\n${echo === undefined ? '' : `by ${String(echo)}\n`}`)
     })
   }
 

@@ -85,6 +85,29 @@ describe("the sandbox's repository during a run", () => {
     await last.finish()
   })
 
+  test('data of another tool is named and kept for the next run, also when nothing else changed', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.host.git('config', 'core.sharedRepository', 'group')
+    two.start()
+    await (await OwnRepository.open(two.options, 'run')).finish()
+    const first = await OwnRepository.open(two.options, 'run')
+    mkdirSync(`${two.own}/annex/objects`, { recursive: true })
+    writeFileSync(`${two.own}/annex/objects/key`, 'precious')
+    expect(await first.finish()).toEqual([])
+    two.host.commit('two')
+    const second = await OwnRepository.open(two.options, 'run')
+    expect(readFileSync(`${second.dir}/annex/objects/key`, 'utf8')).toBe('precious')
+    two.commitInside('three')
+    const lines = await second.finish()
+    expect(lines).toEqual([
+      expect.stringContaining(`git: annex is of another tool than git and does not cross`),
+    ])
+    expect(two.host.git('log', '-1', '--format=%s')).toBe('inside three')
+    expect(readFileSync(`${second.dir}/annex/objects/key`, 'utf8')).toBe('precious')
+    expect(two.inside('config', 'core.sharedRepository')).toBe('umask')
+  })
+
   test('commits of a run that was killed are on the host when the next one starts', async () => {
     using two = new TwoRepositories()
     two.host.commit('one')
@@ -152,31 +175,49 @@ describe("the sandbox's repository during a run", () => {
     if (isHostRoot()) expect(readFileSync(log, 'utf8')).toBe('mine')
   })
 
-  test('each damaged directory is kept, and none of them becomes the directory of a run', async () => {
+  test('the newest damaged directory with something in it is kept, and does not become the directory of a run', async () => {
     using two = new TwoRepositories()
     two.host.commit('one')
     two.start()
     using elsewhere = new TwoRepositories()
     const state = `${two.host.base}/state/git`
-    for (const name of ['a', 'b', 'c']) {
-      const own = await OwnRepository.open(two.options, name)
+    const lines: string[] = []
+    // In the last one there is nothing new.
+    for (const name of ['a', 'b', 'c', '']) {
+      const own = await OwnRepository.open(two.options, name === '' ? 'd' : name)
       expect(own.dir).toBe(two.own as HostPath)
-      two.commitInside(name)
+      if (name !== '') two.commitInside(name)
       // A hostile sandbox: its directory looks like one of pen's own, which leads to another repository.
       writeFileSync(`${two.own}/synced`, '')
       symlinkSync(elsewhere.host.dir, `${two.own}/dir`)
       rmSync(`${two.own}/HEAD`)
-      await own.finish()
+      lines.push(...(await own.finish()).filter(line => line.includes('new copy')))
     }
-    const last = await OwnRepository.open(two.options, 'd')
-    await last.finish()
+    const last = await OwnRepository.open(two.options, 'e')
+    lines.push(...(await last.finish()))
     const kept = readdirSync(state).filter(name => name.startsWith('run.damaged-'))
-    expect(kept).toHaveLength(3)
-    expect(kept.map(name => readFileSync(`${state}/${name}/git/COMMIT_EDITMSG`, 'utf8')).sort()).toEqual([
-      'inside a\n',
-      'inside b\n',
+    expect(kept.map(name => readFileSync(`${state}/${name}/git/COMMIT_EDITMSG`, 'utf8'))).toEqual([
       'inside c\n',
     ])
+    const ends = lines.map(line => line.replace(/^.*; /, ''))
+    expect(ends).toEqual([
+      expect.stringMatching(/^what is left of the old one is in .*\/git$/),
+      `what is left of the old one is in ${state}/${ends[1]?.match(/run\.damaged-\w+/)}/git, in place of an older one`,
+      `what is left of the old one is in ${state}/${kept[0]}/git, in place of an older one`,
+      'the old one had nothing that the host does not have',
+    ])
+    // What is on the host already is nothing of its own.
+    const next = await OwnRepository.open(two.options, 'f')
+    two.commitInside('synced')
+    two.host.write('staged', 'kept')
+    two.inside('add', 'staged')
+    await next.finish()
+    two.host.git('hash-object', '-w', 'staged')
+    expect(two.host.git('log', '-1', '--format=%s')).toBe('inside synced')
+    rmSync(`${two.own}/HEAD`)
+    const after = await (await OwnRepository.open(two.options, 'g')).finish()
+    expect(after.join()).toContain('the old one had nothing')
+    expect(readdirSync(state)).toContain(kept[0] ?? '')
   })
 
   test.each([
@@ -206,8 +247,8 @@ describe("the sandbox's repository during a run", () => {
     two.host.git('branch', 'old')
     two.start()
     ;(await OwnRepository.open(two.options, 'run')).close()
-    two.inside('switch', '-q', '--orphan', 'pages')
-    two.commitInside('page')
+    // Its tip is inside, and not what is below it.
+    two.commitInside('two')
     rmSync(two.host.dir, { recursive: true })
     two.host.git('init', '-q')
     const first = two.host.commit('new')

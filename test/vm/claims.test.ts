@@ -1,8 +1,9 @@
 /** The claims whose answer can differ in a virtual machine. All run in one machine for each kind of user. */
 import { afterAll, expect } from 'bun:test'
-import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { join } from 'node:path'
+import { compileProbe, isSafe, isTwin, runProbe } from '../attack/run-probe.ts'
 import { Recorder } from '../library/recorder.ts'
 import { until } from '../until.ts'
 import { inMachine, onMachine } from './machine.ts'
@@ -10,8 +11,17 @@ import { inMachine, onMachine } from './machine.ts'
 /** Ports of the host: one is open from the start, which boots cold. */
 const PORTS = { config: 20_000 + (process.pid % 10_000), later: 30_000 + (process.pid % 10_000) }
 
+const SECRET = 'key-zqxjwkvb-0123456789'
+
 const recorder = await Recorder.open()
-afterAll(() => recorder.close())
+const { program, remove } = compileProbe()
+afterAll(() => {
+  recorder.close()
+  remove()
+})
+
+/** Answers of a guest that differ: its init is the exec daemon, which starts commands as their user; `docs/platforms.md`. */
+const OF_A_GUEST = ['C51-init-caps EINVAL', 'A08-tmpfile EOPNOTSUPP']
 
 inMachine(
   here => {
@@ -113,6 +123,33 @@ inMachine(
       },
     )
 
+    onMachine('P22 a server gets the secret, and nothing inside or in pen’s state has it', async () => {
+      const { box, stateDir } = here()
+      const used = await here().sh(
+        `curl -sS -m 20 -H "x-api-key: $API_KEY" http://${recorder.target}/secret; echo "has $API_KEY"`,
+      )
+      expect(used.stdout).toMatch(/^reached\nby ([a-z]{3}-[a-z]{8}-[0-9]{10})\nhas \1\n$/)
+      expect(recorder.fields[recorder.seen.indexOf('/secret')]?.['x-api-key']).toBe(SECRET)
+      const other = await here().sh(`curl -sS -m 20 -H "x-other: $API_KEY" http://${recorder.target}/other`)
+      expect(other.stdout).toContain('the secret API_KEY is in the field x-other')
+      // The guest trusts pen's authority: a refusal over TLS can be read.
+      const refused = await here().sh('curl -sSi -m 20 https://refused.test/')
+      expect(refused.stdout).toStartWith('HTTP/1.1 403 ')
+      const inside = await here().sh(
+        `env; cat /proc/*/environ /proc/cmdline ${stateDir}/authority/* 2>/dev/null; grep -rsao "zqxj[w]kvb" /etc /run /home /tmp .; true`,
+      )
+      const outside = ['logs --all', 'plan', 'secret list', 'status --json'].map(words =>
+        here().pen(...words.split(' ')),
+      )
+      for (const { stdout, stderr } of [used, other, inside, ...(await Promise.all(outside))])
+        expect(stdout + stderr).not.toContain('zqxjwkvb')
+      expect(JSON.stringify(here().audit())).not.toContain('zqxjwkvb')
+      expect(here().audit()).toContainEqual(
+        expect.objectContaining({ path: '/secret', secrets: ['API_KEY'] }),
+      )
+      expect(readFileSync(join(box.home, 'token'), 'utf8')).toBe(SECRET)
+    })
+
     onMachine('P10 the guest’s only way out is the gateway: no other host service answers', async () => {
       const port = recorder.target.split(':')[1]
       const before = recorder.seen.length
@@ -184,6 +221,19 @@ inMachine(
       expect((await here().sh('echo works')).stdout).toBe('works\n')
     })
 
+    onMachine(
+      'P12 hostile system calls get a safe answer from the guest’s kernel, and every twin works',
+      async () => {
+        copyFileSync(program, join(here().box.project, 'probe'))
+        const { stdout } = await here().sh('./probe')
+        const probes = runProbe('./probe', () => stdout)
+        const others = probes.filter(probe => !isSafe(probe)).map(({ id, outcome }) => `${id} ${outcome}`)
+        expect(others).toEqual(OF_A_GUEST)
+        expect(probes.filter(probe => !isTwin(probe)).length).toBeGreaterThanOrEqual(150)
+        expect(probes.filter(isTwin).length).toBeGreaterThanOrEqual(50)
+      },
+    )
+
     onMachine('P12 the guest has the memory and the processes of the limits, and no more', async () => {
       const { stdout } = await here().sh('grep MemTotal /proc/meminfo; nproc; bash -c "ulimit -u"')
       const [memory = '', , processes = ''] = stdout.trim().split('\n')
@@ -205,9 +255,13 @@ inMachine(
     box.file('.env', 'secret\n')
     box.file('.envrc', 'export A=1\n')
     box.file(join(box.home, 'outside'), 'outside\n')
+    box.file(join(box.home, 'token'), SECRET, 0o600)
     mkdirSync(join(box.project, '.git'), { recursive: true })
     box.host('rmdir .git; git init -q .')
     return ['--allow', recorder.target, '--limit', 'memory=1GiB', '--limit', 'pids=64', '--deny', '.env']
   },
-  { ports: [{ guest: 3000, host: PORTS.config }] },
+  {
+    ports: [{ guest: 3000, host: PORTS.config }],
+    secrets: [{ name: 'API_KEY', from: { file: '~/token' }, to: [`http://${recorder.target}`] }],
+  },
 )

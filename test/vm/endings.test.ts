@@ -1,9 +1,10 @@
 /** What is left when a part of a virtual machine is killed: nothing, and the next start works. */
 import { expect } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
-import { EVERYBODY } from '../conformance/launcher.ts'
+import { EVERYBODY, isRoot } from '../conformance/launcher.ts'
+import { Recorder } from '../library/recorder.ts'
 import type { ProjectSandbox } from '../lifecycle/project-sandbox.ts'
 import { until } from '../until.ts'
 import { onMachine, projectOf, startMachine } from './machine.ts'
@@ -40,12 +41,13 @@ const word = (pid: number, name: string): string =>
   new RegExp(`^${name}:\\s+(\\S+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? ''
 
 onMachine(
-  'P12 P13 QEMU and virtiofsd are confined, and memory that the guest frees returns to the host',
+  'P10 P12 P13 QEMU is confined and reaches only the gateway, virtiofsd nothing; freed memory returns',
   () =>
     inProject(async here => {
       here.box.file('inside', 'inside')
       const outside = here.box.file(join(here.box.home, 'outside'), 'outside')
-      await startMachine(here)
+      const recorder = await Recorder.open()
+      await startMachine(here, '--allow', recorder.target)
       for (const [name, pidOf] of PARTS.slice(0, 3)) {
         const pid = pidOf(here) ?? 0
         const marks = ['CapEff', 'CapBnd', 'NoNewPrivs', 'Seccomp'].map(mark => word(pid, mark))
@@ -56,11 +58,35 @@ onMachine(
         expect([name, sees(join(here.box.project, 'inside'))]).toEqual([name, name !== 'QEMU'])
         const cards = readFileSync(`/proc/${pid}/net/dev`, 'utf8').match(/^ *\w+(?=:)/gm)
         expect([name, cards?.map(card => card.trim())]).toEqual([name, ['lo']])
+        for (const kind of NAMESPACES)
+          expect([name, kind, namespace(pid, kind)]).not.toEqual([name, kind, namespace('self', kind)])
+        if (isRoot)
+          expect([name, await reached(pid, recorder)]).toEqual([name, name === 'QEMU' ? ['/by-rule'] : []])
       }
+      recorder.close()
       await returnsMemory(here)
     }),
   120_000,
 )
+
+const NAMESPACES = ['net', 'pid', 'mnt', 'ipc', 'uts', 'user']
+const namespace = (pid: number | 'self', kind: string): string => readlinkSync(`/proc/${pid}/ns/${kind}`)
+
+/** What a program of the host gets with the network of this process: the allowed host through the gateway, no other. */
+async function reached(pid: number, recorder: Recorder): Promise<readonly string[]> {
+  const port = recorder.target.split(':')[1]
+  const urls = ['127.0.0.1', '[::1]', '10.0.2.2', '192.0.2.1', '198.51.100.7'].map(
+    host => `http://${host}:${port}`,
+  )
+  const script = `curl -s -m 5 -x http://127.0.0.1:1023 http://${recorder.target}/by-rule
+for url in ${urls.join(' ')}; do curl -s -m 5 "$url/around"; done; exit 0`
+  const before = recorder.seen.length
+  const child = Bun.spawn(['nsenter', '-t', String(pid), '-n', 'sh', '-c', script], {
+    stdio: ['ignore', 'ignore', 'ignore'],
+  })
+  expect(await child.exited).toBe(0)
+  return recorder.seen.slice(before)
+}
 
 /** The guest's memory is QEMU's largest file. */
 function heldMemory(): number {

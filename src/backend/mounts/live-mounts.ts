@@ -11,6 +11,7 @@ import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { O_PATH } from '../../base/kernel/descriptor.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
 import { enterMounts } from '../../base/kernel/process.ts'
+import { startTimeOf } from '../../base/kernel/processes.ts'
 import { runWithDescriptors } from '../../base/kernel/run-with-descriptors.ts'
 import { succeeded, systemCall, tryCall } from '../../base/kernel/system-call.ts'
 import { ownProgram } from '../../base/own-program.ts'
@@ -27,6 +28,7 @@ import {
 
 const NS_GET_USERNS = 0xb701
 const TIME_LIMIT_MS = 2000
+const READY_MS = 10_000
 /** Time for a survey of a whole image. */
 const SURVEY_MS = 10_000
 
@@ -72,6 +74,16 @@ export class NamespaceMounts implements LiveMounts {
     const { by, emptyFile } = this.#owner
     this.#entrance ??= by === undefined ? openEntrance(this.#initPid(), emptyFile) : entranceBy(by)
     return this.#entrance !== undefined
+  }
+
+  /** False when the sandbox ended before. */
+  async untilReady(): Promise<boolean> {
+    const init = this.#initPid()
+    for (const end = performance.now() + READY_MS; performance.now() < end; await Bun.sleep(1)) {
+      if (this.ready()) return true
+      if (init === undefined || startTimeOf(init) === undefined) return false
+    }
+    throw new PenError('BACKEND', { what: 'bubblewrap did not finish the file tree in time' })
   }
 
   look(path: string): Seen | undefined {
@@ -140,7 +152,7 @@ export class NamespaceMounts implements LiveMounts {
    */
   async carryOutDirectly(
     orders: readonly MountOrder[],
-    trees: readonly number[],
+    trees: readonly number[] = [],
   ): Promise<readonly HoldResult[]> {
     if (!isHostRoot() || !this.ready() || this.#entrance === undefined)
       return await this.carryOut(orders, trees)

@@ -10,7 +10,7 @@ import { parseMounts } from '../../base/mount-table.ts'
 import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/files/path.ts'
 
-interface Mount {
+export interface Mount {
   readonly at: string
   /** A path of the host. Undefined for a mount that begins empty. */
   readonly from?: string
@@ -28,22 +28,37 @@ export function onHost(at: string, mounts: readonly Mount[]): string | undefined
   return mount?.from === undefined ? undefined : `${mount.from}${at.slice(mount.at.length)}`
 }
 
-export function requireMountPoints(targets: readonly string[], mounts: readonly Mount[]): void {
-  const fine = new Set<string>()
-  for (const at of targets) {
-    const mount = around(at, mounts)
-    if (mount?.from === undefined) continue
-    let path = mount.from
-    for (const name of at.slice(mount.at.length).split('/')) {
-      if (name === '') continue
-      path = `${path}/${name}`
+/** The host's path of each name from the nearest mount around a path inside down to it. None when it is in the image. */
+export function wayOnHost(at: string, mounts: readonly Mount[]): readonly string[] {
+  const mount = around(at, mounts)
+  if (mount?.from === undefined) return []
+  const names = at
+    .slice(mount.at.length)
+    .split('/')
+    .filter(name => name !== '')
+  return names.map((_, i) => [mount.from, ...names.slice(0, i + 1)].join('/'))
+}
+
+/** A mount point in a directory of the host, as it was when pen looked. */
+export interface MountPoint {
+  readonly path: string
+  readonly ino: bigint
+}
+
+export function requireMountPoints(targets: readonly string[], mounts: readonly Mount[]): MountPoint[] {
+  const fine = new Map<string, bigint>()
+  return targets.flatMap(at => {
+    const way = wayOnHost(at, mounts)
+    for (const path of way) {
       if (fine.has(path)) continue
-      const found = lstatSync(path, { throwIfNoEntry: false })
+      const found = lstatSync(path, { bigint: true, throwIfNoEntry: false })
       if (found === undefined) throw notMounted(at, path, 'it does not exist')
       if (found.isSymbolicLink()) throw notMounted(at, path, 'its path contains a link')
-      fine.add(path)
+      fine.set(path, found.ino)
     }
-  }
+    const path = way.at(-1)
+    return path === undefined ? [] : [{ path, ino: fine.get(path) ?? 0n }]
+  })
 }
 
 const notMounted = (at: string, path: string, why: string): PenError =>

@@ -6,7 +6,9 @@ import { chmodSync, closeSync, fstatSync, lstatSync, mkdirSync, writeFileSync } 
 import { dirname } from '../../base/posix-path.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
-import { requireMountPoints } from '../mounts/mount-points.ts'
+import { contestedSteps } from '../mounts/contested.ts'
+import type { MountOrder } from '../mounts/mount-orders.ts'
+import { type MountPoint, requireMountPoints } from '../mounts/mount-points.ts'
 import { bwrapArguments, type Wiring } from './bwrap-arguments.ts'
 import { type BindStep, etcView, isEtcStep } from './etc-view.ts'
 import { openPinned } from './pinned.ts'
@@ -14,24 +16,37 @@ import type { Staging } from './staging.ts'
 
 export { seccompFilter } from '../seccomp/filter.ts'
 export { showInside } from './inside-view.ts'
+export { removeMadePoints } from './made-mount-points.ts'
 
 interface ArgumentOptions extends Omit<Wiring, 'source' | 'etc' | 'emptyFile'> {
   /** Only for root. It is left when everything is mounted. */
   readonly staging: Staging | undefined
   readonly cacheDir: string
   readonly env: Plan['env']
+  /** Processes of other sandboxes of this user that run now. */
+  readonly neighbours: readonly number[]
 }
 
-/** Prepares the mount sources, and returns the arguments of bubblewrap. */
+export interface BwrapOrders {
+  /** The arguments of bubblewrap. */
+  readonly args: string[]
+  /** What pen mounts itself, when bubblewrap is done. */
+  readonly late: readonly MountOrder[]
+  /** Where it mounts in directories of the host. */
+  readonly points: readonly MountPoint[]
+}
+
+/** Prepares the mount sources. */
 export function prepareArguments(
   plan: Plan,
-  { staging, cacheDir, env, ...wiring }: ArgumentOptions,
-): string[] {
+  { staging, cacheDir, env, neighbours, ...wiring }: ArgumentOptions,
+): BwrapOrders {
   const mounts = plan.steps.filter(step => step.op !== 'link' && step.op !== 'seal' && !isEtcStep(step))
-  requireMountPoints(
+  const points = requireMountPoints(
     mounts.map(({ at }) => at),
     mounts,
   )
+  const late = contestedSteps(mounts, neighbours)
   const grants = plan.steps.flatMap(step =>
     step.op === 'bind' && step.why !== 'system' && step.at.startsWith('/etc/') ? [step] : [],
   )
@@ -40,7 +55,9 @@ export function prepareArguments(
   const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, empty])
   staging?.leave()
   const source = (path: string): string => staged?.(path) ?? path
-  return bwrapArguments({ ...plan, env }, { ...wiring, source, etc: source(etc), emptyFile: source(empty) })
+  const steps = plan.steps.filter(step => !late.has(step))
+  const wired = { ...wiring, source, etc: source(etc), emptyFile: source(empty) }
+  return { args: bwrapArguments({ ...plan, steps, env }, wired), late: [...late.values()], points }
 }
 
 function makeEmptyFile(cacheDir: string): string {

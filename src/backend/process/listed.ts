@@ -6,7 +6,6 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { pipe } from '../../base/kernel/descriptor.ts'
-import { startTimeOf } from '../../base/kernel/processes.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
@@ -53,38 +52,22 @@ export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number
 export async function makeNoexec(
   steps: readonly Step[],
   mounts: NamespaceMounts,
-  initPid: number,
+  initPid: number | undefined,
 ): Promise<void> {
-  try {
-    if (!(await untilReady(mounts, initPid))) return
-    // Every mount of the sandbox except its root, which is read-only and holds only directories and links.
-    const places = [...new Set(mountPointsOf(initPid))].filter(
-      path => path !== '/' && !holdsPrograms(steps, path),
-    )
-    const results = await mounts.carryOut(places.map(path => ({ ...ANY_FILE, how: 'noexec', path })))
-    const failed = results.findIndex(result => result !== 'held')
-    if (failed < 0) return
-    const result = results[failed]
-    const why = typeof result === 'object' ? result.failed : result
-    throw new PenError('BACKEND', {
-      what: `${places[failed]} could not be made noexec (${why}), which tools.exec "listed" needs`,
-      hint: 'set tools.exec to "any", or report this with `pen version --json`',
-    })
-  } catch (error) {
-    mounts.close()
-    throw error
-  }
-}
-
-const TIMEOUT_MS = 10_000
-
-/** False when bubblewrap ended before. There is then nothing to hold, and bubblewrap's own message says why. */
-async function untilReady(mounts: NamespaceMounts, initPid: number): Promise<boolean> {
-  for (const began = performance.now(); performance.now() - began < TIMEOUT_MS; await Bun.sleep(1)) {
-    if (mounts.ready()) return true
-    if (startTimeOf(initPid) === undefined) return false
-  }
-  throw new PenError('BACKEND', { what: 'bubblewrap did not finish the file tree in time' })
+  if (initPid === undefined) return
+  // Every mount of the sandbox except its root, which is read-only and holds only directories and links.
+  const places = [...new Set(mountPointsOf(initPid))].filter(
+    path => path !== '/' && !holdsPrograms(steps, path),
+  )
+  const results = await mounts.carryOut(places.map(path => ({ ...ANY_FILE, how: 'noexec', path })))
+  const failed = results.findIndex(result => result !== 'held')
+  if (failed < 0) return
+  const result = results[failed]
+  const why = typeof result === 'object' ? result.failed : result
+  throw new PenError('BACKEND', {
+    what: `${places[failed]} could not be made noexec (${why}), which tools.exec "listed" needs`,
+    hint: 'set tools.exec to "any", or report this with `pen version --json`',
+  })
 }
 
 /** True for a read-only system directory outside `/etc`. The step that shows the path decides. */

@@ -10,7 +10,9 @@ import { probeLimits } from '../../limits/probe.ts'
 import type { Capabilities } from '../../plan/gaps.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../backend.ts'
+import { requireHeld } from '../mounts/contested.ts'
 import { prepareMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
+import type { MountOrder } from '../mounts/mount-orders.ts'
 import { type BwrapInputs, fillMemoryFile, openInputs } from './bwrap-inputs.ts'
 import { avoidOwnProcessor } from './cpu-placement.ts'
 import { bwrapFds, type Guard, startGuard } from './guard.ts'
@@ -74,18 +76,26 @@ export async function start(
     const inputs = openInputs(plan, options, daemon?.startExecDaemon(plan, undo), undo)
     const { guard, useAllProcessors } = launchGuard(programs, plan, options, inputs, undo)
     kill = () => signal(-guard.pid, 'SIGKILL')
-    const inside = await configureBwrap(plan, options, inputs, undo)
+    const { inside, late, sweep } = await configureBwrap(plan, options, inputs, undo)
     const status = new BwrapStatus(guard.statusFd, useAllProcessors)
     kill = () => killAll(guard.pid, status)
     // Loaded while bubblewrap works.
     const { NamespaceMounts } = await import('../mounts/live-mounts.ts')
     const mounts = new NamespaceMounts(() => status.initPid())
-    const init = plan.listedExec ? status.initPid() : undefined
-    if (init !== undefined) {
-      await makeNoexec(plan.steps, mounts, init)
+    kill = () => {
+      mounts.close()
+      killAll(guard.pid, status)
+    }
+    if ((late.length > 0 || plan.listedExec) && (await mounts.untilReady())) {
+      if (late.length > 0) requireHeld(late, await mounts.carryOutDirectly(late))
+      if (plan.listedExec) await makeNoexec(plan.steps, mounts, status.initPid())
       inputs.listed?.release()
     }
-    return { ...running(guard, status, inputs.crossing, undo, mounts), ...inputs.daemon?.commands, inside }
+    return {
+      ...running({ guard, status, crossing: inputs.crossing, sweep, mounts }, undo),
+      ...inputs.daemon?.commands,
+      inside,
+    }
   } catch (error) {
     // Kill the guard before its pipes close. An empty argument list would make bubblewrap print an error.
     kill()
@@ -130,29 +140,37 @@ function launchGuard(
   return { guard, useAllProcessors }
 }
 
-/** Sends bubblewrap its filter and arguments. Returns the host's directory that the sandbox sees at `/run/pen`. */
+/**
+ * Sends bubblewrap its filter and arguments. `inside` is the host's directory that the sandbox sees at `/run/pen`. `sweep` removes the
+ * mount points that bubblewrap made.
+ */
 async function configureBwrap(
   plan: Plan,
-  { placement, sandbox, cacheDir }: ProcessOptions,
+  { placement, sandbox, cacheDir, neighbours }: ProcessOptions,
   { args, seccompFd, pinned, staging, daemon, listed, firstGuestFd }: BwrapInputs,
   undo: UndoStack,
-): Promise<string> {
-  const { prepareArguments, seccompFilter, showInside } = await import('./bwrap-setup.ts')
+): Promise<{ readonly inside: string; readonly late: readonly MountOrder[]; readonly sweep: () => void }> {
+  const { prepareArguments, removeMadePoints, seccompFilter, showInside } = await import('./bwrap-setup.ts')
   fillMemoryFile(seccompFd, seccompFilter({ exec: plan.listedExec ? 'listed' : 'any' }))
   const numbers = new Map([...pinned.keys()].map((path, i) => [path, firstGuestFd - pinned.size + i]))
   const inside = showInside(plan, sandbox, undo)
-  args.send(
-    prepareArguments(inside.plan, {
-      staging,
-      cacheDir,
-      env: (daemon ?? listed)?.env ?? plan.env,
-      descriptors: bwrapFds(placement.joinFds.length),
-      hasDoor: placement.hasDoor,
-      isFirst: daemon !== undefined,
-      descriptor: path => numbers.get(path),
-    }),
-  )
-  return inside.dir
+  const began = Date.now()
+  const {
+    args: words,
+    late,
+    points,
+  } = prepareArguments(inside.plan, {
+    staging,
+    cacheDir,
+    env: (daemon ?? listed)?.env ?? plan.env,
+    neighbours: neighbours?.() ?? [],
+    descriptors: bwrapFds(placement.joinFds.length),
+    hasDoor: placement.hasDoor,
+    isFirst: daemon !== undefined,
+    descriptor: path => numbers.get(path),
+  })
+  args.send(words)
+  return { inside: inside.dir, late, sweep: () => removeMadePoints(points, began) }
 }
 
 /** The group has bubblewrap and the watcher. The init dies with its parent, and every process inside with the init. */
@@ -162,15 +180,31 @@ function killAll(group: number, status: BwrapStatus): void {
   signal(-group, 'SIGKILL')
 }
 
-function running(
-  guard: Guard,
-  status: BwrapStatus,
-  crossing: Crossing,
-  undo: UndoStack,
-  mounts: LiveMounts,
-): Running {
+interface Parts {
+  readonly guard: Guard
+  readonly status: BwrapStatus
+  readonly crossing: Crossing
+  readonly mounts: LiveMounts
+  readonly sweep: () => void
+}
+
+/** When bubblewrap has mounted everything, on most machines. */
+const MOUNTED_MS = 50
+
+function running({ guard, status, crossing, mounts, sweep }: Parts, undo: UndoStack): Running {
+  let sweeping: NodeJS.Timeout | undefined
+  const sweepLater = (): void => {
+    sweeping = setTimeout(() => {
+      sweeping = undefined
+      if (mounts.ready()) sweep()
+      else sweepLater()
+    }, MOUNTED_MS)
+    sweeping.unref()
+  }
   const ended = guard.exited.then(async ({ code, signal }): Promise<Ending> => {
     const exitCode = status.exitCode()
+    if (sweeping !== undefined) sweep()
+    clearTimeout(sweeping)
     const init = status.initPid()
     if (init !== undefined) await endInit(init)
     await crossing.drained()
@@ -186,7 +220,10 @@ function running(
     })
   })
   return {
-    begin: () => guard.unblock(),
+    begin: () => {
+      guard.unblock()
+      sweepLater()
+    },
     ended,
     initPid: () => status.initPid(),
     mounts,

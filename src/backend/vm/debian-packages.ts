@@ -116,12 +116,15 @@ export class DebianPackages {
   }
 }
 
-/** How to fill a directory for `--vm-files`, by package manager. Untested. */
+/**
+ * How to fill a directory for `--vm-files`, by package manager. Untested. virtiofsd is installed, because its libraries
+ * belong to the system. A module that is in none of the packages is built into the kernel.
+ */
 const BY_HAND: Readonly<Record<string, string>> = {
-  dnf: 'dnf download kernel-core kernel-modules-core busybox virtiofsd && for p in *.rpm; do rpm2cpio "$p" | cpio -idm; done',
+  dnf: 'sudo dnf install virtiofsd cpio dnf-plugins-core && dnf download kernel-core kernel-modules-core kernel-modules busybox && for p in *.rpm; do rpm2cpio "$p" | cpio -idm; done',
   pacman:
-    'sudo pacman -Sw --cachedir . linux busybox virtiofsd && for p in *.pkg.tar.zst; do tar -xf "$p"; done',
-  apk: 'apk fetch linux-virt busybox-static virtiofsd && for p in *.apk; do tar -xzf "$p"; done',
+    'sudo pacman -S virtiofsd && sudo pacman -Swdd --cachedir . linux busybox && for p in *.pkg.tar.zst; do tar -xf "$p"; done',
+  apk: 'sudo apk add virtiofsd && apk fetch linux-virt busybox-static && for p in *.apk; do tar -xzf "$p"; done',
 }
 
 function required(name: string): string {

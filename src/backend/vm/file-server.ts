@@ -32,6 +32,7 @@ export interface FileServer {
 export async function startFileServer(
   files: GuestFiles,
   plan: Plan,
+  root: boolean,
   { placement, ...options }: StartOptions,
 ): Promise<FileServer> {
   const tree = connectedPair(options.sandbox.stateDir)
@@ -44,7 +45,10 @@ export async function startFileServer(
       execDaemon: false,
       stdio: [nothing, nothing, errors.writer],
       placement: { ...placement, wrap: [], env: {}, within: spawn => spawn(), hasDoor: false },
-      program: { fds: [tree.listener, project.listener], argv: first => bothServers(files, plan, first) },
+      program: {
+        fds: [tree.listener, project.listener],
+        argv: first => bothServers(files, plan, first, root),
+      },
     })
     return { running, errors, inside: running.inside, sockets: [tree.connection, project.connection] }
   } catch (error) {
@@ -93,9 +97,9 @@ export const shown = (from: string, at: string): Step => ({
  * One server caches everything: programs and scratch, which only the guest changes. The other serves the project, where
  * the host's changes must be seen. When one ends, it takes the other along, and so the sandbox.
  */
-function bothServers(files: GuestFiles, { user, workspace }: Plan, firstFd: number): string[] {
-  const tree = serverWords(files, user, firstFd, 'always')
-  const project = serverWords(files, user, firstFd + 1, 'auto')
+function bothServers(files: GuestFiles, { user, workspace }: Plan, firstFd: number, root: boolean): string[] {
+  const tree = serverWords(files, user, { fd: firstFd, cache: 'always', root })
+  const project = serverWords(files, user, { fd: firstFd + 1, cache: 'auto', root })
   const end = (name: string): string =>
     `echo "the server of the ${name} ended with exit code $?" >&2; kill -9 -1`
   const script = `(${tree} --shared-dir /; ${end('tree')}) & ${project} --shared-dir "$1"; ${end('project')}`
@@ -104,20 +108,25 @@ function bothServers(files: GuestFiles, { user, workspace }: Plan, firstFd: numb
 
 /**
  * Words without a character that a shell reads. Every user of the guest writes as the sandbox's one user. Files of
- * other users, who have no id inside, are shown as root's.
+ * other users, who have no id inside, are shown as root's. When commands are root, so are their files.
  */
 function serverWords(
   { server }: GuestFiles,
   { uid, gid }: Plan['user'],
-  fd: number,
-  cache: 'always' | 'auto',
+  { fd, cache, root }: { readonly fd: number; readonly cache: 'always' | 'auto'; readonly root: boolean },
 ): string {
   const program = server.map(word => (/^[-/]/.test(word) ? word : `${MACHINE_FILES}/${word}`))
-  const owner = (id: number): string[] => [`squash-guest:0:${id}:4294967295`, 'host:65534:0:1']
+  const owner = (id: number): string[] => [
+    `squash-guest:0:${id}:4294967295`,
+    'host:65534:0:1',
+    ...(root ? [`host:${id}:0:1`] : []),
+  ]
   return [
     ...program,
     ...['--fd', String(fd), '--sandbox', 'none', '--cache', cache],
     ...['--inode-file-handles=never', '--log-level', 'error'],
+    // An overlay accepts one file system, and no mounts that appear in it.
+    ...(root && cache === 'always' ? ['--no-announce-submounts'] : []),
     ...owner(uid).flatMap(rule => ['--translate-uid', rule]),
     ...owner(gid).flatMap(rule => ['--translate-gid', rule]),
   ].join(' ')

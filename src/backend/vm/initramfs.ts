@@ -27,6 +27,9 @@ export const MODULES: readonly string[] = [
   'virtio_net',
   'virtio-rng',
   'virtio_balloon',
+  // For commands that are root of the guest.
+  'overlay',
+  'tun',
 ]
 
 /**

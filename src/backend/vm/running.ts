@@ -98,6 +98,7 @@ export function runningMachine({
     },
     inside: brokerDir,
     initPid: () => machine.initPid(),
+    filesPid: () => server.initPid(),
     kill,
     // While the guest boots there is no command that could take a signal.
     signal: name => (isReady ? link.signal(name) : kill()),

@@ -8,7 +8,7 @@ import { isHostRoot } from '../../base/kernel/host-root.ts'
 import { socketPair } from '../../base/kernel/socket.ts'
 import { UndoStack } from '../../base/undo.ts'
 import { probeLimits } from '../../limits/probe.ts'
-import type { Capabilities } from '../../plan/gaps.ts'
+import type { Capabilities, Weaker } from '../../plan/gaps.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { DaemonSetup } from '../../protocol/exec-order.ts'
@@ -30,12 +30,13 @@ import { guestFiles, prepareGuestFiles } from './guest-files.ts'
 import { fromImage, imageEngine } from './image-tree.ts'
 import { GUEST_NETWORK } from './initramfs.ts'
 import { guestMemory } from './machine.ts'
+import { asRoot, grantedPlaces, withHostPackages } from './root-user.ts'
 import { runningMachine } from './running.ts'
 
 export const QEMU = process.arch === 'arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64'
 
 /** With an image in the config, the guest's programs come from it, and otherwise from the host. */
-export const vmBackend = ({ image }: Pick<Policy, 'image'>): Backend => ({
+export const vmBackend = ({ image, vm }: Pick<Policy, 'image' | 'vm'>): Backend => ({
   name: 'vm',
   network: 'made-by-pen',
   daemonOnly: true,
@@ -43,12 +44,12 @@ export const vmBackend = ({ image }: Pick<Policy, 'image'>): Backend => ({
   prepareFiles: async (cacheDir, tell, from) => (await prepareGuestFiles(cacheDir, tell, from)).dir,
   // Only the host's root needs an id mapping.
   warm: () => (isHostRoot() ? prepareMapping() : undefined),
-  probe: async () => capabilities(image !== 'default'),
+  probe: async () => capabilities(image !== 'default', vm.root),
   start,
   ...(image !== 'default' && { engine: imageEngine }),
 })
 
-function capabilities(images: boolean): Capabilities {
+function capabilities(images: boolean, root: boolean): Capabilities {
   requireQemu()
   return {
     backend: 'vm',
@@ -59,7 +60,7 @@ function capabilities(images: boolean): Capabilities {
     bridge: false,
     seccomp: true,
     // By the guest's kernel. A start fails if that kernel cannot. pen does not look for the programs of an image here.
-    listedExec: !images,
+    listedExec: !images && !root,
     images,
     mapsUser: true,
     daemonUser: true,
@@ -75,8 +76,14 @@ function capabilities(images: boolean): Capabilities {
         name: 'limits-silent',
         how: 'the guest bounds memory, processes, open files and scratch, and reports no hit',
       },
+      ...(root ? [ROOT] : []),
     ],
   }
+}
+
+const ROOT: Weaker = {
+  name: 'guest-root',
+  how: 'commands are root of the guest: its kernel bounds neither their processes nor their open files',
 }
 
 function requireQemu(): string {
@@ -93,13 +100,15 @@ async function start(planned: Plan, options: StartOptions): Promise<Running> {
   guestMemory(planned.limits)
   const files = await guestFiles(options.cacheDir, line => process.stderr.write(`pen: ${line}\n`))
   const { image } = options.container
-  const rooted = image === undefined ? planned : await fromImage(planned, image, files, options)
-  const plan = withGateway(withInsidePath(rooted))
+  const { root } = options.rules.policy.vm
+  const ofHost = root && image === undefined ? withHostPackages(planned) : planned
+  const rooted = image === undefined ? ofHost : await fromImage(ofHost, image, files, options)
+  const plan = withGateway(withInsidePath(root ? asRoot(rooted) : rooted))
   const accelerator = await chooseAccelerator({ qemu, files, plan, options })
   const undo = new UndoStack()
   const sockets = new UndoStack()
   try {
-    const server = await startFileServer(files, plan, options)
+    const server = await startFileServer(files, plan, root, options)
     undo.push('the file server', async () => await endOf(server.running))
     sockets.push('the connections to the file servers', () => server.sockets.forEach(closeSync))
     const [ours, port] = socketPair()
@@ -111,10 +120,10 @@ async function start(planned: Plan, options: StartOptions): Promise<Running> {
       { tree, project, orders: port },
     )
     const socket = new DaemonSocket()
-    const link = new DaemonLink(socket, daemonSetup(plan))
+    const link = new DaemonLink(socket, daemonSetup(plan, root))
     undo.push('the exec daemon', () => link.close())
     const wake = (): void => {
-      writeSync(ours, guestLine(plan))
+      writeSync(ours, guestLine(plan, root))
       adopted()
       socket.adopt(ours)
     }
@@ -148,24 +157,27 @@ const withGateway = (plan: Plan): Plan => ({
   ),
 })
 
-const guestLine = ({ workspace, limits, steps }: Plan): string => {
+const guestLine = (plan: Plan, root: boolean): string => {
+  const { workspace, limits, steps } = plan
   const shared = steps.find(step => step.op === 'tmpfs' && step.at === '/dev/shm')
   return writeGuestLine({
     project: workspace,
     processes: limits.pids,
     files: limits.files,
+    root: root ? grantedPlaces(plan) : null,
     shared: shared?.op === 'tmpfs' ? shared.size : 0,
     time: Date.now(),
     seed: crypto.getRandomValues(new Uint8Array(64)).toHex(),
   })
 }
 
-const daemonSetup = (plan: Plan): DaemonSetup => ({
-  user: plan.user,
+const daemonSetup = (plan: Plan, root: boolean): DaemonSetup => ({
+  root,
+  user: root ? undefined : plan.user,
   userDirectories: [],
   env: plan.env.map(({ name, value }) => ({ name, value })),
-  seccomp: seccompFilter({ exec: plan.listedExec ? 'listed' : 'any' }),
-  emptyBounding: true,
+  seccomp: root ? undefined : seccompFilter({ exec: plan.listedExec ? 'listed' : 'any' }),
+  emptyBounding: !root,
   ...(plan.listedExec && listedPrograms(plan)),
 })
 

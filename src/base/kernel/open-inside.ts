@@ -8,7 +8,8 @@ import { closeSync, constants, openSync, readdirSync, readlinkSync, statSync } f
 import { errnoOf } from '../error.ts'
 import { readKernelFile } from './kernel-file.ts'
 import { listTree } from './processes.ts'
-import { systemCall } from './system-call.ts'
+import { takeReadLease } from './read-lease.ts'
+import { succeeded } from './system-call.ts'
 
 export interface OpenFile {
   readonly path: string
@@ -18,10 +19,6 @@ export interface OpenFile {
 
 /** More than this is unknown: a sandbox decides how many there are. */
 const MAX_DESCRIPTORS = 50_000
-
-const [F_SETSIG, F_SETLEASE, F_RDLCK] = [10, 1024, 0]
-/** Ignored by default. */
-const SIGURG = 23
 
 /** Undefined when it cannot be known. `init` is the first process of the sandbox. */
 export function isOpenInside(init: number, file: OpenFile): boolean | undefined {
@@ -84,15 +81,13 @@ function isThe({ dev, ino }: OpenFile, link: string): boolean {
   return stats !== undefined && stats.ino === ino && stats.dev === dev
 }
 
-/** The kernel grants a lease for reading only while nothing has the file open for writing. The lease ends here. */
+/** The lease ends here. */
 function requireNoWriter(file: OpenFile): void {
   const { O_NOFOLLOW, O_NONBLOCK } = constants
   const fd = openSync(file.path, O_NOFOLLOW | O_NONBLOCK)
   try {
     if (!isThe(file, `/proc/self/fd/${fd}`)) throw new Unknown()
-    // Who opens the file meanwhile causes a signal, by default one that ends pen.
-    systemCall('fcntl', fd, F_SETSIG, SIGURG)
-    systemCall('fcntl', fd, F_SETLEASE, F_RDLCK)
+    succeeded('fcntl', takeReadLease(fd))
   } finally {
     closeSync(fd)
   }

@@ -37,6 +37,7 @@ const WIDER: readonly (readonly [string, string])[] = [
   ['runtime', 'another runtime isolates it'],
   ['user', 'it runs as another user'],
   ['git.identity', 'its commits carry your name and e-mail address'],
+  ['vm.root', 'its commands are root of the virtual machine'],
   ['ssh.agent', 'it can sign with this key of yours'],
   ['acceptGaps', 'it runs without this protection'],
   ['ports', 'programs of this machine can connect to it'],

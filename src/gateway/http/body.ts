@@ -1,6 +1,6 @@
 /** Reads a message body piece by piece, in any framing. Chunked coding is read as strictly as heads. */
 import type { ByteStream } from '../stream/byte-stream.ts'
-import type { Framing } from './field.ts'
+import { type Field, type Framing, readFields } from './field.ts'
 
 const MAX_SIZE_LINE = 256
 const MAX_TRAILERS = 16_384
@@ -12,6 +12,8 @@ export type BodyState = 'reading' | 'complete' | 'broken' | 'malformed'
 export class BodyReader {
   state: BodyState
   why = ''
+  /** Fields after the last chunk. They are hostile like those of a head, and were not judged with it. */
+  readonly trailers: Field[] = []
   readonly #from: ByteStream
   readonly #framing: Framing['kind']
   /** Remaining bytes of the body or of the current chunk. */
@@ -19,7 +21,7 @@ export class BodyReader {
   /** The data of a chunk is read, and its CRLF comes next. */
   #atChunkEnd: boolean = false
   /** Bytes of trailers read so far. Undefined before the last chunk. */
-  #trailers: number | undefined
+  #trailerBytes: number | undefined
 
   constructor(from: ByteStream, framing: Framing) {
     this.#from = from
@@ -62,7 +64,7 @@ export class BodyReader {
 
   /** True when a chunk with data is open. */
   #readSize(): boolean {
-    if (this.#trailers !== undefined) return this.#readTrailers(this.#trailers)
+    if (this.#trailerBytes !== undefined) return this.#readTrailers(this.#trailerBytes)
     const { held } = this.#from
     const start = this.#atChunkEnd ? 2 : 0
     if (this.#atChunkEnd && held.length >= 1 && (held[0] !== 0x0d || (held.length > 1 && held[1] !== 0x0a)))
@@ -81,20 +83,19 @@ export class BodyReader {
     return true
   }
 
-  /**
-   * Trailer fields are checked and dropped, because a server that merges them into the head would see unjudged fields.
-   * Each complete line is consumed at once, so that slow input is not scanned again and again.
-   */
+  /** Each complete line is consumed at once, so that slow input is not scanned again and again. */
   #readTrailers(before: number): false {
     for (let read = before; ; ) {
-      this.#trailers = read
+      this.#trailerBytes = read
       const { held } = this.#from
       const end = lineEnd(held, 0, MAX_TRAILERS - read)
       if (end === 'long') return this.#malformed('the trailers are too long')
       if (end === 'bare') return this.#malformed('a line ends in LF alone')
       if (end === undefined) return false
-      if (end > 0 && !TRAILER.test(held.toString('latin1', 0, end)))
-        return this.#malformed('a malformed trailer')
+      const line = held.toString('latin1', 0, end)
+      const fields = end === 0 ? [] : CONTROL.test(line) ? undefined : readFields([line], 1)
+      if (fields === undefined || 'kind' in fields) return this.#malformed('a malformed trailer')
+      this.trailers.push(...fields)
       this.#from.consume(end + 2)
       if (end === 0) {
         this.state = 'complete'
@@ -111,7 +112,7 @@ export class BodyReader {
   }
 }
 
-const TRAILER = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/
+const CONTROL = /[^\t\x20-\x7e\x80-\xff]/
 
 /** The offset of the CR that ends the line. */
 function lineEnd(bytes: Buffer, start: number, max: number): number | 'long' | 'bare' | undefined {
@@ -124,5 +125,8 @@ function lineEnd(bytes: Buffer, start: number, max: number): number | 'long' | '
 export const chunk = (piece: Buffer): Buffer =>
   Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`, 'latin1'), piece, CRLF])
 
-export const LAST_CHUNK = Buffer.from('0\r\n\r\n')
+/** The end of a chunked body. */
+export const lastChunk = (trailers: readonly Field[]): string =>
+  `0\r\n${trailers.map(({ name, value }) => `${name}: ${value}\r\n`).join('')}\r\n`
+
 const CRLF = Buffer.from('\r\n')

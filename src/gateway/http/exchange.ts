@@ -17,7 +17,11 @@ export async function exchangeOutgoing(
   exchange: TokenExchange,
 ): Promise<{ readonly forwarding: Forwarding; readonly release?: () => void } | Refusal | undefined> {
   const { request, body } = forwarding
-  const relay: Forwarding['relay'] = (client, upstream, head) => relayAnswer(client, upstream, head, exchange)
+  const { vault, network } = session.shared
+  const wasRemoved = (): boolean =>
+    exchange.wasRemoved || vault?.isInForce(network().index, exchange.name) !== true
+  const relay: Forwarding['relay'] = (client, upstream, head) =>
+    relayAnswer(client, upstream, head, { exchange, wasRemoved })
   if (!exchange.mayCarry) return { forwarding: { ...forwarding, relay } }
   const held = await holdBody(session, forwarding, session.shared.limits.maxTokenRequest)
   if (held === undefined) {
@@ -39,7 +43,7 @@ async function relayAnswer(
   client: ByteStream,
   upstream: ByteStream,
   head: ResponseHead,
-  exchange: TokenExchange,
+  { exchange, wasRemoved }: { readonly exchange: TokenExchange; readonly wasRemoved: () => boolean },
 ): Promise<ForwardOutcome> {
   const reader = new BodyReader(upstream, head.framing)
   const pieces: Buffer[] = []
@@ -50,6 +54,7 @@ async function relayAnswer(
     pieces.push(Buffer.from(piece))
   }
   if (reader.state !== 'complete') return { kind: 'cut', by: 'upstream' }
+  if (wasRemoved()) return unreadable('came after the sign-in was removed')
   const answer = exchange.answer(head.status, Buffer.concat(pieces))
   if (answer === undefined) return unreadable('is not JSON with tokens that pen understands')
   const lines = [`Content-Length: ${answer.length}`, 'Connection: close']

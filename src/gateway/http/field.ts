@@ -131,7 +131,6 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'proxy-authorization',
   'proxy-connection',
   'te',
-  'trailer',
   'transfer-encoding',
   'content-length',
   'upgrade',

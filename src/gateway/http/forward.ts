@@ -4,13 +4,14 @@
  */
 import type { GatewayLimits } from '../limits.ts'
 import type { Route } from '../route.ts'
-import { type AnswerScan, PATIENCE_MS } from '../secrets/answer-scan.ts'
+import { type AnswerScan, LONG_PATIENCE_MS, PATIENCE_MS } from '../secrets/answer-scan.ts'
 import type { AwsSigning } from '../secrets/aws-request.ts'
 import type { TokenExchange } from '../secrets/token-exchange.ts'
 import type { ByteStream } from '../stream/byte-stream.ts'
-import { BodyReader, chunk, LAST_CHUNK } from './body.ts'
+import { BodyReader, chunk, lastChunk } from './body.ts'
 import { awaitHeadEnd, endToEnd, type Field, type Framing, listOf } from './field.ts'
 import { type RequestHead, type ResponseHead, readResponseHead } from './head.ts'
+import { passableTrailers } from './trailers.ts'
 import { whyUnscannable } from './unscannable.ts'
 
 export interface Forwarding {
@@ -28,6 +29,8 @@ export interface Forwarding {
   readonly exchange?: TokenExchange | undefined
   /** Passes on an answer that must be complete first. */
   readonly relay?: (client: ByteStream, upstream: ByteStream, head: ResponseHead) => Promise<ForwardOutcome>
+  /** The secret whose placeholder is in a text. It is in no trailer: nothing replaces it there. */
+  readonly secretIn?: (text: string) => string | undefined
   /** Called with the status of the final answer, before the client gets it. */
   readonly onAnswer?: (status: number) => void
 }
@@ -64,7 +67,7 @@ export async function forwardRequest(
 }
 
 async function sendRequest(upstream: ByteStream, forwarding: Forwarding, isUpgrade: boolean): Promise<void> {
-  const { request, path, host, body, firstPiece } = forwarding
+  const { request, path, host, body, firstPiece, sign, exchange } = forwarding
   const head = [`${request.method} ${path} HTTP/1.1`]
   let hasHost = false
   for (const { name, key, value } of endToEnd(request.fields))
@@ -75,13 +78,25 @@ async function sendRequest(upstream: ByteStream, forwarding: Forwarding, isUpgra
   if (!hasHost) head.splice(1, 0, `Host: ${host}`)
   head.push(...framingLines(request.framing))
   if (isUpgrade) head.push('Upgrade: websocket', 'Connection: Upgrade')
+  else if (takesTrailers(request)) head.push('TE: trailers', 'Connection: TE')
   else if (request.minor === 0) head.push('Connection: close')
   if (!(await upstream.write(`${head.join('\r\n')}\r\n\r\n`))) return
 
   const isChunked = request.framing.kind === 'chunked'
   for (let piece = firstPiece ?? (await body.next()); piece !== undefined; piece = await body.next())
     if (!(await upstream.write(isChunked ? chunk(piece) : piece))) return
-  if (isChunked && body.state === 'complete') await upstream.write(LAST_CHUNK)
+  if (!isChunked || body.state !== 'complete') return
+  const secret = body.trailers
+    .map(({ name, value }) => forwarding.secretIn?.(`${name}: ${value}`))
+    .find(Boolean)
+  if (secret !== undefined) {
+    body.state = 'malformed'
+    body.why = `a trailer has the placeholder of the secret ${secret}`
+    return
+  }
+  // Those of a held body would be outside the signature, or could hold a token.
+  const isHeld = sign !== undefined || exchange !== undefined
+  await upstream.write(lastChunk(isHeld ? [] : passableTrailers(body.trailers)))
 }
 
 async function readResponse(
@@ -139,11 +154,14 @@ async function relayResponse(
   const start = first === undefined ? printed : Buffer.concat([Buffer.from(printed, 'latin1'), framed(first)])
   if (!(await client.write(start))) return { kind: 'cut', by: 'client' }
 
-  const pieces = scan === undefined ? body : new ScannedBody(body, scan, isEventStream(head))
+  const pieces = scan === undefined ? body : new ScannedBody(body, scan, patienceFor(head))
   for (let piece = await pieces.next(); piece !== undefined; piece = await pieces.next())
     if (piece.length > 0 && !(await pass(piece))) return { kind: 'cut', by: 'client' }
   if (body.state !== 'complete') return { kind: 'cut', by: 'upstream' }
-  if (isChunked && !(await client.write(LAST_CHUNK))) return { kind: 'cut', by: 'client' }
+  const trailers = passableTrailers(body.trailers)
+  if (trailers.some(({ name }) => scan?.isInName(name))) return { kind: 'cut', by: 'upstream' }
+  const clean = trailers.map(field => ({ ...field, value: scan?.text(field.value) ?? field.value }))
+  if (isChunked && !(await client.write(lastChunk(clean)))) return { kind: 'cut', by: 'client' }
   return { kind: keeps ? 'keep' : 'close' }
 }
 
@@ -151,18 +169,19 @@ async function relayResponse(
 class ScannedBody {
   readonly #body: BodyReader
   readonly #scan: AnswerScan
-  readonly #mayStayOpen: boolean
+  readonly #patience: number | undefined
   #coming: Promise<Buffer | undefined> | undefined
 
-  constructor(body: BodyReader, scan: AnswerScan, mayStayOpen: boolean) {
+  constructor(body: BodyReader, scan: AnswerScan, patience: number | undefined) {
     this.#body = body
     this.#scan = scan
-    this.#mayStayOpen = mayStayOpen
+    this.#patience = patience
   }
 
   async next(): Promise<Buffer | undefined> {
     this.#coming ??= this.#body.next()
-    if (this.#mayStayOpen && this.#scan.waiting > 0 && (await isLate(this.#coming))) {
+    const patience = this.#patience
+    if (patience !== undefined && this.#scan.waiting > 0 && (await isLate(this.#coming, patience))) {
       const passed = this.#scan.late()
       if (passed.length > 0) return passed
     }
@@ -173,10 +192,10 @@ class ScannedBody {
   }
 }
 
-async function isLate(coming: Promise<unknown>): Promise<boolean> {
+async function isLate(coming: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<boolean>(resolve => {
-    timer = setTimeout(() => resolve(true), PATIENCE_MS)
+    timer = setTimeout(() => resolve(true), ms)
   })
   const result = await Promise.race([late, coming.then(() => false)])
   clearTimeout(timer)
@@ -201,8 +220,13 @@ const scanned = (head: ResponseHead, scan: AnswerScan): ResponseHead => ({
   fields: head.fields.map(field => ({ ...field, value: scan.text(field.value) })),
 })
 
-const isEventStream = ({ fields }: ResponseHead): boolean =>
-  fields.some(({ key, value }) => key === 'content-type' && /^text\/event-stream\b/i.test(value))
+/** An answer without a length may stay open, such as a watch in lines of JSON. */
+function patienceFor({ fields, framing }: ResponseHead): number | undefined {
+  const isEvents = fields.some(
+    ({ key, value }) => key === 'content-type' && /^text\/event-stream\b/i.test(value),
+  )
+  return isEvents ? PATIENCE_MS : framing.kind === 'length' ? undefined : LONG_PATIENCE_MS
+}
 
 export function printHead(head: ResponseHead, lines: readonly string[]): string {
   const fields = endToEnd(head.fields).map(({ name, value }) => `${name}: ${value}`)
@@ -225,6 +249,9 @@ const keepsAlive = (minor: 0 | 1, fields: readonly Field[]): boolean =>
   minor === 1 &&
   !listOf(fields, 'connection').includes('close') &&
   !listOf(fields, 'proxy-connection').includes('close')
+
+const takesTrailers = ({ minor, fields }: RequestHead): boolean =>
+  minor === 1 && listOf(fields, 'connection').includes('te') && listOf(fields, 'te').includes('trailers')
 
 /** WebSocket is the only allowed upgrade. Others, such as h2c, are removed from the request. */
 const asksForWebSocket = ({ method, minor, framing, fields }: RequestHead): boolean =>

@@ -25,7 +25,10 @@ interface Incoming {
 export type Outgoing =
   | {
       readonly kind: 'forward'
-      readonly forwarding: Pick<Forwarding, 'request' | 'path' | 'scan' | 'sign' | 'exchange' | 'onAnswer'>
+      readonly forwarding: Pick<
+        Forwarding,
+        'request' | 'path' | 'scan' | 'sign' | 'exchange' | 'secretIn' | 'onAnswer'
+      >
       /** The answer is complete. */
       readonly done: () => void
     }
@@ -96,6 +99,7 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
       scan: replaced.scan,
       sign: replaced.sign,
       exchange: replaced.exchange,
+      ...(shared.vault !== undefined && { secretIn: shared.vault.secretIn }),
       ...(isJudged && { onAnswer }),
     },
   }
@@ -121,6 +125,14 @@ function overrideIn({ fields, method }: RequestHead, names: RegExp): Refusal | u
   return field && badRequest(`the field ${field.key} names another method or path`)
 }
 
+/** Frameworks read the method from such a parameter too. */
+function otherMethodIn({ query, method }: RequestLine): Refusal | undefined {
+  for (const [name, value] of new URLSearchParams(query.replaceAll(';', '&')))
+    if (/^(?:_method|x-http-method-override)$/i.test(name) && value.toUpperCase() !== method)
+      return badRequest(`the parameter ${name} names another method`)
+  return undefined
+}
+
 function judgeByRules(
   verdict: Allowed,
   request: RequestHead,
@@ -130,7 +142,10 @@ function judgeByRules(
   | { readonly ok: false; readonly refusal: Refusal } {
   if (verdict.requests === undefined) return verdict
   const override =
-    overrideIn(request, OTHER_METHOD) ?? overrideIn(request, OTHER_PATH) ?? overrideIn(request, SECOND_PATH)
+    overrideIn(request, OTHER_METHOD) ??
+    overrideIn(request, OTHER_PATH) ??
+    overrideIn(request, SECOND_PATH) ??
+    otherMethodIn(line)
   if (override !== undefined) return { ok: false, refusal: override }
   const judged = decideRequest(verdict, line)
   return judged.ok ? judged : { ok: false, refusal: refusalOf(judged) }

@@ -29,6 +29,7 @@ afterEach(async () => {
 interface Asked {
   readonly headers: IncomingHttpHeaders
   body: string
+  trailers: IncomingHttpHeaders
 }
 
 /** A server that speaks HTTP/2 only: it repeats the request's token and body, with trailers as gRPC has them. */
@@ -41,12 +42,15 @@ async function start(options: WorldOptions = {}): Promise<Asked[]> {
   const { key, cert } = outside.leafFor(host('allowed.test'))
   const server = createSecureServer({ key, cert })
   server.on('stream', (stream: ServerHttp2Stream, headers) => {
-    const one = { headers, body: '' }
+    const one: Asked = { headers, body: '', trailers: {} }
     asked.push(one)
     stream.on('error', () => undefined)
+    stream.on('trailers', found => {
+      one.trailers = found
+    })
     const { 'x-answer': extra, 'x-trailer': trailer = 'x-token' } = headers
     const more = extra === undefined ? {} : (JSON.parse(String(extra)) as OutgoingHttpHeaders)
-    const echoed = { 'x-echo': headers['authorization'] ?? '', ...more }
+    const echoed = { 'x-echo': headers['authorization'] ?? '', 'x-pen-denied': 'by-server', ...more }
     stream.respond({ ':status': 200, ...echoed }, { waitForTrailers: true })
     stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0', [String(trailer)]: REAL }))
     if (headers[':path'] === '/pkg.Service/Ignore') return
@@ -104,8 +108,11 @@ function call(
   session: ClientHttp2Session,
   headers: Record<string, string>,
   body = 'hello ',
+  trailers?: Record<string, string>,
 ): Promise<Answer> {
-  const stream = session.request({ ':method': 'POST', te: 'trailers', ...headers })
+  const waitForTrailers = trailers !== undefined
+  const stream = session.request({ ':method': 'POST', te: 'trailers', ...headers }, { waitForTrailers })
+  stream.on('wantTrailers', () => stream.sendTrailers(trailers ?? {}))
   const answer: Answer = { status: 0, headers: {}, body: '', trailers: {} }
   stream.on('response', found => {
     answer.status = found[':status'] ?? 0
@@ -131,6 +138,7 @@ describe('a program that speaks HTTP/2 only', () => {
     expect(asked[0]?.headers['authorization']).toBe(`Bearer ${REAL}`)
     expect(asked[0]?.headers['te']).toBe('trailers')
     expect(asked[0]?.body).toBe('hello ')
+    expect(Object.keys(answer.headers)).not.toContain('x-pen-denied')
     expect(answer).toMatchObject({
       status: 200,
       headers: { 'x-echo': `Bearer ${FAKE}` },
@@ -202,6 +210,20 @@ describe('a program that speaks HTTP/2 only', () => {
     const session = await dial()
     const answer = await call(session, { ':path': '/pkg.Service/Get', 'x-trailer': REAL.toLowerCase() })
     expect(answer.trailers).toEqual({})
+  })
+
+  test('sends the trailers that it announced, without those that mean something in a head', async () => {
+    const asked = await start()
+    const session = await dial()
+    const head = { ':path': '/pkg.Service/Get', trailer: 'x-sum' }
+    const sent = { 'x-sum': '1', cookie: 'a=b', 'x-original-url': '/x' }
+    expect((await call(session, head, 'hello ', sent)).status).toBe(200)
+    expect(Object.entries(asked[0]?.trailers ?? {})).toEqual([['x-sum', '1']])
+    const refused = await call(session, head, 'hello ', { 'x-sum': FAKE })
+    expect([refused.status, refused.headers['x-pen-denied']]).toEqual([400, 'bad-request'])
+    expect(Object.entries(asked[1]?.trailers ?? {})).toEqual([])
+    expect(world.kinds()).toContain('connection-denied bad-request')
+    expect((await call(session, { ':path': '/pkg.Service/Get' }, 'x', { 'x-sum': '1' })).status).toBe(200)
   })
 
   test('streams both ways while the request is open', async () => {

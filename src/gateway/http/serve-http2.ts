@@ -25,9 +25,12 @@ import type { RequestHead } from './head.ts'
 import { holdRequest } from './hold-request.ts'
 import { judgeRequest } from './judge.ts'
 import { judgeOutgoing } from './outgoing.ts'
+import { passableTrailers } from './trailers.ts'
 import { whyUnscannable } from './unscannable.ts'
 
 const MOST_STREAMS = 256
+/** An error code of HTTP/2. */
+const CANCEL = 8
 
 export async function serveHttp2(session: Session, route: Route): Promise<void> {
   const { client, shared } = session
@@ -70,6 +73,10 @@ async function serveStream(
   headers: IncomingHttpHeaders,
 ): Promise<void> {
   stream.on('error', () => undefined)
+  let trailers: readonly Field[] = []
+  stream.on('trailers', found => {
+    trailers = fieldsOf(found).filter(isWellFormed)
+  })
   const judged = await judgeStream(session, route, stream, headers)
   if (stream.destroyed) {
     // Gone before the answer. What was recorded as allowed is not sent.
@@ -79,13 +86,24 @@ async function serveStream(
   else {
     const { forwarding, done, host } = judged
     stream.on('close', done)
-    const sent = outward.request({
+    const head = {
       ':method': forwarding.request.method,
       ':scheme': 'https',
       ':authority': host,
       ':path': forwarding.path,
       ...asHeaders(endToEnd(forwarding.request.fields)),
       ...(headers['te'] === 'trailers' && { te: 'trailers' }),
+    }
+    // Without such a field no trailers are sent, not even empty ones: some servers of gRPC end the connection then.
+    const waitForTrailers = headers['trailer'] !== undefined
+    const sent = outward.request(head, { waitForTrailers })
+    sent.on('wantTrailers', () => {
+      const secret = trailers
+        .map(({ name, value }) => forwarding.secretIn?.(`${name}: ${value}`))
+        .find(Boolean)
+      if (secret === undefined) return void sent.sendTrailers(asHeaders(passableTrailers(trailers)))
+      sent.close(CANCEL)
+      refuse(session, route, stream, badRequest(`a trailer has the placeholder of the secret ${secret}`))
     })
     relay(stream, sent, forwarding.scan, status => forwarding.onAnswer?.(status))
   }
@@ -157,12 +175,13 @@ function relay(
   scan: AnswerScan | undefined,
   onAnswer: (status: number) => void,
 ): void {
+  const text = (one: unknown): string => (scan === undefined ? String(one) : scan.text(String(one)))
+  // Only pen sets its own fields.
   const clean = (headers: object): OutgoingHttpHeaders =>
     Object.fromEntries(
-      Object.entries(headers as Record<string, string | string[]>).map(([name, value]) => {
-        const text = (one: unknown): string => (scan === undefined ? String(one) : scan.text(String(one)))
-        return [name, Array.isArray(value) ? value.map(text) : text(value)]
-      }),
+      Object.entries(headers as Record<string, string | string[]>)
+        .filter(([name]) => !name.startsWith('x-pen-'))
+        .map(([name, value]) => [name, Array.isArray(value) ? value.map(text) : text(value)]),
     )
   let trailers: OutgoingHttpHeaders = {}
   sent.on('error', () => stream.close())
@@ -211,12 +230,12 @@ function scanning(scan: AnswerScan, mayStayOpen: boolean): Transform {
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+const isWellFormed = ({ name, value }: Field): boolean => NAME.test(name) && VALUE.test(value)
 
 /** The head as HTTP/1.1 would have it. All of it is hostile. */
 function headOf(headers: IncomingHttpHeaders): RequestHead | Refusal {
   const fields = fieldsOf(headers)
-  if (fields.some(({ name, value }) => !NAME.test(name) || !VALUE.test(value)))
-    return badRequest('a malformed header field')
+  if (!fields.every(isWellFormed)) return badRequest('a malformed header field')
   const { ':method': method, ':path': target, ':authority': authority, ':scheme': scheme, host } = headers
   if (typeof method !== 'string' || !/^[A-Z][A-Z-]{0,31}$/.test(method))
     return badRequest('a malformed method')
@@ -257,6 +276,11 @@ function refuse({ shared }: Session, { endpoint }: Route, stream: ServerHttp2Str
   const denial = { reason, why, rule, from, fix }
   const connection = shared.nextNumber()
   shared.record({ kind: 'connection-denied', connection, ...auditTarget(endpoint), ...request, ...denial })
+  // The answer has begun.
+  if (stream.headersSent) {
+    stream.close(CANCEL)
+    return
+  }
   const [, body = ''] = denialPage(refusal).split('\r\n\r\n')
   const fields = { 'content-type': 'text/plain; charset=utf-8', 'x-pen-denied': reason }
   stream.respond({ ':status': refusal.status ?? 403, ...fields })

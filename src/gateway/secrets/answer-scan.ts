@@ -5,8 +5,9 @@
  */
 import { formsOf, type Pair, type ValueForm } from './value-forms.ts'
 
-/** How long bytes wait for the next ones in an answer that stays open. */
+/** How long bytes wait for the next ones in an answer that stays open: in a stream of events, and in others. */
 export const PATIENCE_MS = 30
+export const LONG_PATIENCE_MS = 1000
 
 export class AnswerScan {
   readonly #forms: readonly ValueForm[]

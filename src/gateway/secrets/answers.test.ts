@@ -100,6 +100,31 @@ describe('an answer that repeats the value', () => {
       }
   })
 
+  test('escaped in HTML has the placeholder: as Go, Python and PHP write it', async () => {
+    const value = `REAL+<a>"b"&'REAL+cccc`
+    const placeholder = `FAKE+<x>"y"&'FAKE+zzzz`
+    await start({ vault: new Vault(indexOf([KEY]), [{ name: 'API_KEY', value, placeholder }]) })
+    const write = (text: string, quote: string, apostrophe: string): string =>
+      text
+        .replaceAll('&', '&amp;')
+        .replaceAll('<', '&lt;')
+        .replaceAll('>', '&gt;')
+        .replaceAll('"', quote)
+        .replaceAll("'", apostrophe)
+    for (const [quote, apostrophe, plus] of [
+      ['&#34;', '&#39;', '&#43;'],
+      ['&#34;', '&#39;', '+'],
+      ['&quot;', '&#x27;', '+'],
+      ['&quot;', '&#039;', '+'],
+    ] as const) {
+      const written = (text: string): string => write(text, quote, apostrophe).replaceAll('+', plus)
+      world.up.behave = serveHttp(answer(`<p>${written(value)}</p>`))
+      const client = await connect()
+      await client.send(get(`X-Api-Key: ${placeholder}`)).heard('</p>')
+      expect(client.text).toEndWith(`<p>${written(placeholder)}</p>`)
+    }
+  })
+
   test('in base64 beside any other text has at most a few bits of its ends', async () => {
     await start()
     const texts = ['', 'a', 'ab'].map(before => basic(`${before}${REAL.slice(13)}|x`))
@@ -221,6 +246,19 @@ describe('an answer that repeats the value', () => {
       await world.close()
     }
     await start()
+  })
+
+  test('that stays open without a length has its last bytes after a second', async () => {
+    await start()
+    const event = '{"type":"ADDED"}\n'
+    world.up.behave = socket =>
+      void socket.write(
+        `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${event.length.toString(16)}\r\n${event}\r\n`,
+      )
+    const client = await connect()
+    await client.send(get(`X-Api-Key: ${FAKE}`)).heard('ADDED')
+    await client.until(() => client.text.includes('"}\n'))
+    expect(client.text).not.toContain('\r\n0\r\n')
   })
 
   test('slowly, a short value with a known beginning has the placeholder after its first characters', () => {

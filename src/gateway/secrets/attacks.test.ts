@@ -141,6 +141,34 @@ describe('an opened connection', () => {
     expect(world.up.requests).toEqual(['GET /v1/x HTTP/1.1'])
   })
 
+  test('with the placeholder in a trailer never becomes complete, and its twin does', async () => {
+    const client = await start()
+    world.up.behave = (socket, seen) => {
+      if (seen.text.endsWith('\r\n\r\n') && !seen.text.endsWith('chunked\r\n\r\n')) socket.write(answer('ok'))
+    }
+    const body = (trailer: string): string =>
+      `${head('POST /v1/x', `${KEY}Transfer-Encoding: chunked\r\n`)}2\r\nhi\r\n0\r\n${trailer}\r\n\r\n`
+    for (const trailer of [`X-Sum: ${FAKE}`, `X-Sum: a%${FAKE}`, `X-${FAKE}: a`, `Cookie: ${FAKE}`]) {
+      const attacker = await connect()
+      await attacker.send(body(trailer)).over()
+      expect(attacker.text).toContain('x-pen-denied: bad-request')
+    }
+    expect(world.up.text).not.toContain('0\r\n')
+    expect(world.kinds()).toContain('connection-denied bad-request')
+    await client.send(body('X-Sum: 1')).heard('ok')
+    expect(world.up.text).toEndWith('0\r\nX-Sum: 1\r\n\r\n')
+  })
+
+  test('gives back no value in the name of a trailer: the answer is cut', async () => {
+    const client = await start()
+    world.up.behave = socket =>
+      void socket.write(
+        `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n${REAL.toUpperCase()}: x\r\n\r\n`,
+      )
+    await client.send(TWIN).over()
+    expect(client.text).not.toMatch(/REAL|\r\n0\r\n/)
+  })
+
   test('whose server name is another one is refused before any byte', async () => {
     await start()
     const other = await world.byTls('allowed.test', 443, { servername: 'evil.test' })
@@ -157,8 +185,10 @@ describe('an opened connection', () => {
       void socket.end(
         `HTTP/1.1 103 E\r\nLink: ${REAL}\r\n\r\nHTTP/1.1 200 ${REAL}\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-T: ${REAL}\r\n\r\n`,
       )
-    await client.send(TWIN).heard('0\r\n\r\n')
+    await client.send(TWIN).heard('X-T: ')
+    await client.heard('\r\n\r\n')
     expect(client.text).toContain(`Link: ${FAKE}`)
+    expect(client.text).toEndWith(`0\r\nX-T: ${FAKE}\r\n\r\n`)
     expect(client.text).not.toContain('REAL')
     world.up.behave = socket => void socket.write(answer('ok'))
     await expectTwin()

@@ -130,8 +130,14 @@ describe('a request signed with placeholders', () => {
     await client
       .send(`${head}Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n`)
       .heard('100 Continue')
-    await client.send('3\r\nfir\r\n').send('5\r\nst an\r\n').send('5\r\nd all\r\n0\r\n\r\n').heard('ok')
+    await client
+      .send('3\r\nfir\r\n')
+      .send('5\r\nst an\r\n')
+      .send('5\r\nd all\r\n0\r\nX-Amz-Acl: x\r\nX-Sum: y\r\n\r\n')
+      .heard('ok')
     expect(judge(OTHER)).toBeUndefined()
+    // No signature covers a trailer.
+    expect(serverOf(OTHER).text).not.toContain('X-Sum')
     expect(serverOf(OTHER).text).toContain('first and all')
     expect(serverOf(OTHER).text).not.toContain('Expect')
   })
@@ -253,9 +259,19 @@ describe('not signed, and nothing is sent', () => {
         'cognito-identity',
       ),
       other('POST /service/x/operation/AssumeRole', '', 'X: y'),
+      other('POST /service/x/operation/AssumeRole/', '', 'X: y'),
+      other('POST /', '{}', 'X-Amz-Target: AssumeRole'),
+      other('POST /', '--x\r\n', 'Content-Type: multipart/form-data; boundary=x'),
     ])
       expect(await ask(OTHER, request)).toContain('x-pen-denied: not-signed')
     expect(serverOf(OTHER).text).toBe(before)
+    const parts = [
+      signature(),
+      DATE,
+      hash('UNSIGNED-PAYLOAD'),
+      'Content-Type: multipart/form-data; boundary=x',
+    ]
+    expect(await ask(S3, s3(parts, 'POST /bucket', '--x'))).toContain('ok')
   })
 
   const sts = (line: string, body = '', more = '') =>

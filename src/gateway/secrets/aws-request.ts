@@ -58,6 +58,9 @@ export function awsSigningOf(
   const scope = { region, service }
   if (!fitsHost(host, scope))
     return notSigned(`a request for ${service} in ${region} at this host`, OTHER_SCOPE)
+  // Services of Amazon read no call from such a body.
+  if (!AMAZON.test(host) && fields.some(isFormInParts))
+    return notSigned('a form in parts, in which a call could be')
   const hashes = fields.filter(({ key }) => key === HASH).map(({ value }) => value)
   const [payload] = hashes
   if (hashes.length > 1 || (payload !== undefined && !PAYLOAD.test(payload)))
@@ -124,8 +127,8 @@ export function refuseMinting(
     .map(([, value]) => value)
   if (scope.service !== 'sts') {
     const targets = fields.filter(({ key }) => folded(key) === 'x-amz-target')
-    const named = [path.split('/operation/'), ...targets.map(({ value }) => value.split('.'))]
-    const calls = [...actions, ...named.map(words => words.slice(1).at(-1) ?? '')]
+    const named = targets.map(({ value }) => value.split('.').at(-1) ?? '')
+    const calls = [...actions, ...named, ...(path.includes('/operation/') ? path.split('/') : [])]
     return calls.some(call => MINTS.test(call))
       ? notSigned('a call that returns credentials', MINTING)
       : undefined
@@ -141,6 +144,9 @@ const isOfForm = ({ key, value }: Field): boolean =>
   folded(key) === 'content-type'
     ? /^application\/x-www-form-urlencoded(?:; *charset=utf-8)?$/i.test(value)
     : !/^(?:content-encoding|x-amz-target|smithy-protocol)$/.test(folded(key))
+
+const isFormInParts = ({ key, value }: Field): boolean =>
+  folded(key) === 'content-type' && /^multipart\/form-data/i.test(value)
 
 const isFormType = ({ key, value }: Field): boolean =>
   folded(key) === 'content-type' && /form-urlencoded/i.test(value)

@@ -209,6 +209,32 @@ describe('a sign-in', () => {
     expect(await get(AUTH, '/about')).toStartWith('HTTP/1.1 200')
   })
 
+  test.each(['from the config', 'from the store'])(
+    'that is removed %s while the server answers keeps no token, and the next one does',
+    async where => {
+      await start(answer(JSON.stringify(TOKENS)))
+      await post('x')
+      const remove = (): void => {
+        if (where === 'from the store') dropped = kept.splice(0)
+        else world.policy = policyOf({ allow: [`${AUTH}:443`] })
+      }
+      const renewed = answer(JSON.stringify({ ...TOKENS, access_token: `${ACCESS}2` }))
+      auth.behave = socket => {
+        remove()
+        socket.write(renewed)
+      }
+      const said = await post(`refresh_token=${fake(REFRESH)}`)
+      expect(auth.text).toContain(`refresh_token=${REFRESH}`)
+      expect(said).toStartWith('HTTP/1.1 502')
+      expect(said).not.toMatch(/REAL|FAKE/)
+      expect(kept.map(({ value }) => value)).not.toContain(`${ACCESS}2`)
+      if (where !== 'from the store') return
+      auth.behave = serveHttp(renewed)
+      expect(await post('code=c')).toContain('FAKE')
+      expect(kept.map(({ value }) => value)).toContain(`${ACCESS}2`)
+    },
+  )
+
   test('a token that is no longer kept is still a placeholder in answers', async () => {
     await start(answer(JSON.stringify(TOKENS)))
     await post('x')

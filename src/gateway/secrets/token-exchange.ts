@@ -20,6 +20,8 @@ export class TokenExchange {
 
   /** Whether its body may have tokens: at the token endpoint only. */
   readonly mayCarry: boolean
+  /** The tokens that were put into the request. */
+  readonly #sent = new Set<string>()
 
   constructor(tokens: Tokens, name: string, mayCarry: boolean) {
     this.#tokens = tokens
@@ -36,10 +38,18 @@ export class TokenExchange {
       text = text
         .replaceAll(placeholder, () => value)
         .replaceAll(encodeURIComponent(placeholder), () => encodeURIComponent(value))
+      if (text === before) continue
+      this.#sent.add(value)
       // It is in use: newer ones do not take its place.
-      if (text !== before) this.#tokens.keep(name, value)
+      this.#tokens.keep(name, value)
     }
     return Buffer.from(text, 'latin1')
+  }
+
+  /** The user removed the sign-in while the server answered. Its renewed tokens must not be stored again. */
+  get wasRemoved(): boolean {
+    const kept = new Set(this.#tokens.all().map(({ value }) => value))
+    return [...this.#sent].some(value => !kept.has(value))
   }
 
   /** Undefined when a successful answer cannot be read. Errors have no tokens, and may be any text. */

@@ -134,7 +134,7 @@ const ENCODINGS: readonly ((value: string) => string)[] = [
   ...BASE64.map(encode => (value: string) => encode(value).replaceAll('+', '-').replaceAll('/', '_')),
 ]
 
-/** How each of these stands in a URL, and in JSON, where some servers escape more than they must. */
+/** How each of these stands in a URL, in JSON, where some servers escape more than they must, and in HTML. */
 const WRITINGS: readonly ((text: string) => string)[] = [
   text => text,
   encodeURIComponent,
@@ -144,6 +144,16 @@ const WRITINGS: readonly ((text: string) => string)[] = [
   text => JSON.stringify(text).slice(1, -1).replaceAll('/', '\\/'),
   text => text.replaceAll(/[=&<>']/g, character => `\\u00${hexOf(character)}`),
   text => text.replaceAll(/[+&<>'"`]/g, character => `\\u00${hexOf(character).toUpperCase()}`),
+  // As Python, PHP, and Go with and without its templates.
+  ...[
+    { '"': '&quot;', "'": '&#x27;' },
+    { '"': '&quot;', "'": '&#039;' },
+    { '"': '&#34;', "'": '&#39;' },
+    { '"': '&#34;', "'": '&#39;', '+': '&#43;' },
+  ].map(entities => {
+    const all: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', ...entities }
+    return (text: string) => text.replaceAll(/[&<>"'+]/g, character => all[character] ?? character)
+  }),
 ]
 
 const hexOf = (character: string): string => character.charCodeAt(0).toString(16)

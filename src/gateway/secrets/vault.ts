@@ -129,6 +129,12 @@ export class Vault {
     return { ...sent, fields: scannable(out), scan: new AnswerScan(known) }
   }
 
+  /** The secret whose placeholder is in a text, also percent-encoded. */
+  readonly secretIn = (text: string): string | undefined => {
+    const decoded = decodeAll(text)
+    return this.#values.find(({ placeholder }) => decoded.includes(placeholder))?.name
+  }
+
   /** Whether the answers of this host are searched: it may have a secret, or could have had one before. */
   searches(dial: Dial): boolean {
     return this.#namesAt(dial).size > 0
@@ -138,6 +144,10 @@ export class Vault {
     // The key of a signature is never sent, so no answer can have it.
     const here = this.#bound.filter(secret => secret.sign === undefined && isForHost(secret, dial))
     return new Set(here.map(({ name }) => name))
+  }
+
+  isInForce(index: NetworkIndex, name: string): boolean {
+    return this.#inForce(index, name) !== undefined
   }
 
   /** The secret of this name as it was at the start, and as it is now. */
@@ -180,8 +190,9 @@ const scannable = (fields: readonly Field[]): Field[] => [
   { name: 'Accept-Encoding', key: 'accept-encoding', value: 'identity' },
 ]
 
-/** Fields that ask for compression or for a part, in every spelling that a server may fold. */
-const UNSCANNABLE = /^(?:(?:grpc-|connect-)?accept-encoding|sec-websocket-extensions|a-im)$|(?:^|-)range$/
+/** Fields that ask for compression, for other characters or for a part, in every spelling that a server may fold. */
+const UNSCANNABLE =
+  /^(?:(?:grpc-|connect-)?accept-encoding|accept-charset|sec-websocket-extensions|a-im)$|(?:^|-)range$/
 
 /** The decoded pair of user and password. Undefined for other fields. */
 function basicOf({ key, value }: Field): string | undefined {

@@ -71,6 +71,7 @@ describe('an opened connection', () => {
   for (const [what, head] of Object.entries({
     'another method': 'DELETE /repos/acme/x HTTP/1.1\r\nHost: allowed.test\r\n\r\n',
     'a method in a field': get('/repos/acme/x', 'X-HTTP-Method-Override: DELETE\r\n'),
+    'a method in a parameter': get('/repos/acme/x?a=b&%5Fmethod=delete'),
     'a second path, as WebDAV names it': get('/repos/acme/x', 'Destination: /other/x\r\n'),
     'a second path, as S3 names it': get('/repos/acme/x', 'x-amz-copy-source: /other/x\r\n'),
     'a dot segment': get('/repos/acme/%2e%2e/other'),

@@ -41,6 +41,7 @@ export function comparePolicies(before: Policy, after: Policy): Difference[] {
     ...compareMounts(before, after),
     ...compareTools(before, after),
     ...changed('git.identity', before.git.identity, after.git.identity, after.git.identity, after),
+    ...changed('vm.root', before.vm.root, after.vm.root, after.vm.root, after),
     ...compareNames('ssh.agent', before.sshAgent, after.sshAgent),
     ...compareNames('acceptGaps', before.acceptGaps, after.acceptGaps),
     ...compareNames('ports', ports(before), ports(after)),

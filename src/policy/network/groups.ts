@@ -40,10 +40,11 @@ const ALL = {
     requests: READ,
   },
   'crates:install': {
-    version: 1,
+    version: 2,
     reason: 'download Rust crates; no publish',
     follows: 'cargo',
-    requests: READ,
+    // An index may be a git repository.
+    requests: [...READ, 'POST /**/git-upload-pack'],
   },
   pypi: { version: 1, reason: 'Python packages, from the indexes in pip.conf and uv.toml', follows: 'pip' },
   crates: { version: 1, reason: 'Rust crates, from the registries in cargo’s config.toml', follows: 'cargo' },

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HostPath } from '../../policy/files/path.ts'
-import { firstBranch, makeHostRepository } from './adopt.ts'
+import { type AdoptOptions, adoptRepository, firstBranch, makeHostRepository } from './adopt.ts'
 
 test.each([
   ['ref: refs/heads/trunk\n', 'trunk'],
@@ -28,6 +28,11 @@ test.each([
   ['', 'main'],
 ])('the first branch of a repository from a sandbox: %j', (head, branch) => {
   expect(firstBranch(head)).toBe(branch)
+})
+
+test('where no repository was taken, nothing is adopted', async () => {
+  const world = { sandbox: { stateDir: '/nonexistent' } }
+  expect(await adoptRepository({ workspace: '/', world } as unknown as AdoptOptions, 'run')).toEqual([])
 })
 
 describe('the repository of the host', () => {

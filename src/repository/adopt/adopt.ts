@@ -28,6 +28,7 @@ export async function adoptRepository(options: AdoptOptions, name: string): Prom
   const { workspace, world } = options
   const entry = takenTo(world.sandbox.stateDir, name)
   const dir = `${entry}/dir` as HostPath
+  if (!existsSync(dir)) return []
   const git: GitDirectory = {
     path: `${workspace}/.git`,
     lentAt: '/run/pen-git/0',

@@ -11,6 +11,7 @@ import { basename, dirname } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
 import { gitDirAt, readGitFile, readPointer, workTreeOf } from '../../survey/git/directory.ts'
+import type { Enclosing } from '../../survey/git/enclosing.ts'
 import { gitlinks } from '../../survey/git/gitlinks.ts'
 import { listDirectory } from '../../survey/git/submodules.ts'
 
@@ -44,17 +45,32 @@ export interface Entered {
   readonly files: readonly string[]
 }
 
+/** Where git on the host enters what is in the project. */
+export interface Entering {
+  readonly workspace: string
+  /** Undefined where the project has no repository that works inside. */
+  readonly own: Worktrees | undefined
+  readonly enclosing: readonly Enclosing[]
+}
+
+/** Git directories of the host. The sandbox cannot write them. */
+const stores = ({ own, enclosing }: Entering): readonly string[] => [
+  ...(own === undefined ? [] : [own.git.path]),
+  ...enclosing.map(({ commonDir }) => commonDir),
+]
+
 /** Undefined when an index cannot be read. `cache` is a file in pen's state. */
-export function gitlinkPlaces(worktrees: Worktrees, cache: string): Entered | undefined {
+export function gitlinkPlaces(entering: Entering, cache: string): Entered | undefined {
+  const { workspace, own, enclosing } = entering
   const places = new Set<string>()
   const dirs = new Set<string>()
-  const queue = [...indexes(worktrees)]
-  const top = `${worktrees.git.path}/worktrees`
-  const records = listDirectory(top).map(name => `${top}/${name}`)
+  const queue = [...(own === undefined ? [] : indexes(own)), ...enclosing]
+  const tops = stores(entering).map(store => `${store}/worktrees`)
+  const records = tops.flatMap(top => listDirectory(top).map(name => `${top}/${name}`))
   // Also one that the user adds during a run: the sandbox could rewrite its `.git` file.
   for (const dir of records) {
     const pointer = readPointer(`${dir}/gitdir`)
-    if (!pointer?.startsWith(`${worktrees.workspace}/`)) continue
+    if (!pointer?.startsWith(`${workspace}/`)) continue
     places.add(dirname(pointer))
     queue.push({ dir, top: dirname(pointer) })
   }
@@ -65,12 +81,13 @@ export function gitlinkPlaces(worktrees: Worktrees, cache: string): Entered | un
     if (!complete || dirs.size > MAX_ENTERED) return undefined
     for (const path of paths) {
       const place = `${top}/${path}`
+      if (!place.startsWith(`${workspace}/`)) continue
       places.add(place)
       const nested = gitDirAt(place)
       if (nested !== undefined) queue.push({ dir: nested, top: place })
     }
   }
-  const files = [top, ...records.map(dir => `${dir}/gitdir`), ...[...dirs].map(dir => `${dir}/index`)]
+  const files = [...tops, ...records.map(dir => `${dir}/gitdir`), ...[...dirs].map(dir => `${dir}/index`)]
   return { places, files }
 }
 
@@ -79,8 +96,8 @@ const MODULE =
   /^(?:worktrees\/[^/]+\/)?modules\/[A-Za-z0-9_][\w.+-]{0,100}(?:\/[A-Za-z0-9_][\w.+-]{0,100}){0,6}$/
 
 /** The place of a submodule's repository in the host's. Other directories there, such as refs, have names of the sandbox's. */
-export function moduleName({ path }: GitDirectory, target: string | undefined): string | undefined {
-  const below = target?.startsWith(`${path}/`) ? target.slice(path.length + 1) : ''
+export function moduleName(store: string, target: string | undefined): string | undefined {
+  const below = target?.startsWith(`${store}/`) ? target.slice(store.length + 1) : ''
   return MODULE.test(below) ? below : undefined
 }
 
@@ -88,7 +105,8 @@ export function moduleName({ path }: GitDirectory, target: string | undefined): 
  * Renames a `.git` that does not lead to a repository of the host's: the sandbox could write it. No process of the sandbox
  * may run. `places` are paths of such a `.git`. Returns lines for the user.
  */
-export function setAsidePlanted({ git, workspace }: Worktrees, places: Iterable<string>): readonly string[] {
+export function setAsidePlanted(entering: Entering, places: Iterable<string>): readonly string[] {
+  const { workspace } = entering
   // The project was moved or removed. The end of the run says where the sandbox's repository is.
   if (lookAt(workspace) === undefined) return []
   const top = openCanonical(workspace)
@@ -100,7 +118,9 @@ export function setAsidePlanted({ git, workspace }: Worktrees, places: Iterable<
         const line = withSpot(top, names, ({ parent, name, depth }) =>
           depth < names.length
             ? undefined
-            : withAccess(parent, CHANGE, () => setAside(git, place, at(parent, name).toString())),
+            : withAccess(parent, CHANGE, () =>
+                setAside(stores(entering), place, at(parent, name).toString()),
+              ),
         )
         return line === undefined ? [] : [line]
       } catch (error) {
@@ -115,13 +135,14 @@ export function setAsidePlanted({ git, workspace }: Worktrees, places: Iterable<
   }
 }
 
-function setAside(git: GitDirectory, place: string, file: string): string | undefined {
+function setAside(stores: readonly string[], place: string, file: string): string | undefined {
   const stats = lookAt(file)
   const target = stats?.isFile() && stats.nlink === 1n ? readGitFile(file, dirname(place)) : undefined
-  const isRecord =
-    dirname(target ?? '') === `${git.path}/worktrees` && readPointer(`${target}/gitdir`) === place
+  const isRecord = (store: string): boolean =>
+    dirname(target ?? '') === `${store}/worktrees` && readPointer(`${target}/gitdir`) === place
   const isOwn =
-    (isRecord || moduleName(git, target) !== undefined) && lookAt(target ?? '')?.isDirectory() === true
+    stores.some(store => isRecord(store) || moduleName(store, target) !== undefined) &&
+    lookAt(target ?? '')?.isDirectory() === true
   if (stats === undefined || isOwn) return undefined
   // The sandbox must not guess the name: a directory there would prevent the rename.
   const mark = `planted-${crypto.randomUUID().slice(0, 8)}`

@@ -7,7 +7,7 @@ import { lookAt } from '../../base/beneath/look-at.ts'
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
 import type { MountedPlaces } from '../copy/mounted-places.ts'
-import { gitlinkPlaces, setAsidePlanted, type Worktrees } from './gitlink-places.ts'
+import { type Entering, gitlinkPlaces, setAsidePlanted } from './gitlink-places.ts'
 
 const LOOK_MS = 250
 /** Shorter runs need no watch. */
@@ -15,7 +15,7 @@ const START_AFTER_MS = 20
 /** git replaces an index by a rename. One that stays unreadable may list anything. */
 const MAX_UNREAD = 4
 
-export interface GitlinkOptions extends Worktrees {
+export interface GitlinkOptions extends Entering {
   readonly stateDir: string
   readonly mounted: MountedPlaces
   /** A line for the user. The sandbox must end. */
@@ -44,9 +44,9 @@ export class GitlinkWatch {
     clearTimeout(this.#timer)
     this.#lookAtMounts()
     if (this.#known !== undefined) this.#tryLook()
-    const { git } = this.#options
+    const { own } = this.#options
     const planted = [...this.#added, ...this.#replaced].map(place =>
-      place === git.path || place.endsWith('/.git') ? place : `${place}/.git`,
+      place === own?.git.path || place.endsWith('/.git') ? place : `${place}/.git`,
     )
     return setAsidePlanted(this.#options, planted)
   }

@@ -11,7 +11,7 @@ export function gitCredentials(secrets: readonly Secret[]): Variable[] {
   const entries = secrets.flatMap(({ name, to, headers }) =>
     headers.includes('authorization')
       ? to.flatMap(({ rule, plain }) => {
-          if (rule.kind !== 'name' || plain) return []
+          if (rule.kind === 'address' || plain) return []
           const host = printEndpoint(rule, rule.port === HTTPS_PORT ? 'any' : rule.port)
           const key = `credential.https://${host}.helper`
           // The empty value removes helpers of other config files.

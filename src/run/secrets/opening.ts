@@ -44,6 +44,7 @@ export async function prepareOpening(
   const trusting = withTrust(plan, {
     authority,
     stateDir: project.stateDir,
+    volumes: facts.volumes,
     hostBundle: facts.authorities,
     isImage: backend.engine !== undefined,
     own: new Set(policy.env.keys()),

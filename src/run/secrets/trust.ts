@@ -2,23 +2,34 @@
  * Makes programs in a sandbox trust the project's authority. The system's bundle is covered by a copy that also has the
  * authority. Runtimes with a list of their own get variables. No setting of the user is needed.
  */
-import { mkdirSync, readFileSync, realpathSync } from 'node:fs'
+import {
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { writeFileAtomically } from '../../base/atomic-file.ts'
 import { AUTHORITY_BUNDLES } from '../../base/authority-bundle.ts'
 import { dirname } from '../../base/posix-path.ts'
 import type { Authority } from '../../gateway/tls/authority.ts'
 import { AUTHORITIES_PATH } from '../../plan/environment.ts'
 import type { Plan, Step, Variable } from '../../plan/plan.ts'
-import type { GuestPath, HostPath } from '../../policy/files/path.ts'
-import { derIn, storeOf, withCertificate } from './java-truststore.ts'
+import { type GuestPath, type HostPath, isWithin } from '../../policy/files/path.ts'
+import { SANDBOX_HOME } from '../../policy/profile.ts'
+import { storeOf, withCertificate } from './java-truststore.ts'
+import { nssDatabase } from './nss-database.ts'
 
 /** Truststores of Java: Debian, Fedora. */
 const JAVA_STORES = ['/etc/ssl/certs/java/cacerts', '/etc/pki/java/cacerts']
+/** Where Eclipse Temurin has it, and the images that are built on it. */
+const IMAGE_JAVA_STORES = [...JAVA_STORES, '/opt/java/openjdk/lib/security/cacerts']
 
-/** Managed policies of Chromium and Chrome, which ignore the system's bundle. */
-const CHROMIUM_POLICIES = ['/etc/chromium', '/etc/opt/chrome', '/etc/opt/chrome_for_testing'].map(
-  directory => `${directory}/policies/managed/pen.json`,
-)
+/** Chromium's database of authorities. */
+const NSS_PATH = `${SANDBOX_HOME}/.pki/nssdb`
 
 const AUTHORITY_PATH = `${dirname(AUTHORITIES_PATH)}/authority.pem`
 /** Where images keep the bundle. An engine makes the file where an image has none. */
@@ -41,6 +52,8 @@ const REPLACING = [
 interface TrustRequest {
   readonly authority: Authority
   readonly stateDir: string
+  /** Where volumes are. */
+  readonly volumes: HostPath
   /** The host's bundle if an authority was added to it. Node.js needs that one too. */
   readonly hostBundle: string | undefined
   readonly isImage: boolean
@@ -49,20 +62,24 @@ interface TrustRequest {
 }
 
 export function withTrust(plan: Plan, request: TrustRequest): Plan {
-  const { authority, stateDir, hostBundle, isImage, own } = request
+  const { authority, stateDir, volumes, hostBundle, isImage, own } = request
   const directory = `${stateDir}/trust`
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const keep = (name: string, content: string | Buffer): HostPath => {
+  /** A file that is made from others, and again when one of them or the authority has changed. */
+  const made = (name: string, sources: readonly string[], make: () => string | Buffer): HostPath => {
     const path = `${directory}/${name}`
-    const bytes = Buffer.from(content as string, 'latin1')
-    // An unchanged file keeps its times, so that the cached /etc stays valid.
-    if (bytesOf(path)?.equals(bytes) !== true) writeFileAtomically(path, bytes, { mode: 0o644 })
+    const from = JSON.stringify([authority.certificate, ...sources.map(identityOf)])
+    if (bytesOf(`${path}.from`)?.toString() === from && existsSync(path)) return path as HostPath
+    writeFileAtomically(path, Buffer.from(make() as string, 'latin1'), { mode: 0o644 })
+    writeFileAtomically(`${path}.from`, from)
     return path as HostPath
   }
   const bundles = AUTHORITY_BUNDLES.flatMap(path => realPathOf(path) ?? [])
-  const system = bundles[0] === undefined ? '' : `${readFileSync(bundles[0], 'latin1').trimEnd()}\n`
-  const bundle = keep('bundle.pem', system + authority.certificate)
-  const single = keep('authority.pem', authority.certificate)
+  const [system] = bundles
+  const all = (): string =>
+    `${system === undefined ? '' : `${readFileSync(system, 'latin1').trimEnd()}\n`}${authority.certificate}`
+  const bundle = made('bundle.pem', bundles, all)
+  const single = made('authority.pem', [], () => authority.certificate)
   const show = (from: HostPath, at: string): Step => ({
     op: 'bind',
     from,
@@ -70,17 +87,24 @@ export function withTrust(plan: Plan, request: TrustRequest): Plan {
     mode: 'ro',
     why: isImage ? 'certificate authorities' : 'system',
   })
-  const javaSteps = JAVA_STORES.flatMap(path => {
-    if (isImage) return [show(keep('java', storeOf(system + authority.certificate)), path)]
-    const real = realPathOf(path)
-    const store = real === undefined ? undefined : bytesOf(real)
-    const extended = store && withCertificate(store, 'pen', authority.certificate)
-    return real === undefined || extended === undefined ? [] : [show(keep('java', extended), real)]
-  })
-  const policy = keep('chromium.json', JSON.stringify({ CACertificates: [derIn(authority.certificate)] }))
+  const java = (real: string) => (): Buffer => {
+    const store = bytesOf(real) ?? Buffer.alloc(0)
+    return withCertificate(store, 'pen', authority.certificate) ?? store
+  }
+  const javaSteps = isImage
+    ? IMAGE_JAVA_STORES.map(path =>
+        show(
+          made('image-java', bundles, () => storeOf(all())),
+          path,
+        ),
+      )
+    : JAVA_STORES.flatMap(path => realPathOf(path) ?? []).map(real =>
+        show(made('java', [real], java(real)), real),
+      )
+  const nss = made('nss', [], () => nssDatabase(authority.certificate))
   const steps = [
     ...javaSteps,
-    ...CHROMIUM_POLICIES.map(path => show(policy, path)),
+    ...nssSteps(plan, nss, volumes),
     show(single, AUTHORITY_PATH),
     show(bundle, AUTHORITIES_PATH),
     ...[...new Set(isImage ? IMAGE_BUNDLES : bundles)].map(path => show(bundle, path)),
@@ -104,7 +128,35 @@ export function withTrust(plan: Plan, request: TrustRequest): Plan {
   }
 }
 
+/**
+ * NSS writes beside its database, so it gets a volume, and a new copy at each start. What is in the volume is hostile: a
+ * file of the same name is removed, never followed.
+ */
+function nssSteps({ steps }: Plan, made: HostPath, volumes: HostPath): Step[] {
+  // Something of the user's own is there.
+  const isTaken = steps.some(
+    ({ op, at }) => op === 'bind' && (isWithin(NSS_PATH, at) || isWithin(at, dirname(NSS_PATH))),
+  )
+  if (isTaken) return []
+  const from = `${volumes}/nss` as HostPath
+  mkdirSync(from, { recursive: true, mode: 0o700 })
+  const file = `${from}/cert9.db`
+  try {
+    rmSync(file, { force: true })
+    copyFileSync(made, file, constants.COPYFILE_EXCL)
+  } catch {
+    // A program inside made a directory of that name, or was faster. Its own Chromium refuses opened hosts then.
+  }
+  return [{ op: 'bind', from, at: NSS_PATH as GuestPath, mode: 'rw', why: 'certificate authorities of NSS' }]
+}
+
 const variable = (name: string, value: string): Variable => ({ name, value, secret: false })
+
+/** Changes with the file. */
+function identityOf(path: string): readonly string[] {
+  const { ino, size, mtimeNs } = statSync(path, { bigint: true })
+  return [path, ...[ino, size, mtimeNs].map(String)]
+}
 
 function realPathOf(path: string): string | undefined {
   try {

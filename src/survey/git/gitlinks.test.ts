@@ -148,6 +148,32 @@ describe('an index that a sandbox writes', () => {
     expect(isWithoutGitlinks(made('sha1', 'rm', '-q', '-r', '.'), 20)).toBe(true)
   })
 
+  test('P3 is refused above 64 MB, also in version 4, where few bytes make a long name', () => {
+    const index = (version: 2 | 4, megabytes: number): string => {
+      const [first, each] = version === 4 ? [62 + 1 + 4000 + 1, 65] : [72, 72]
+      const count = Math.floor((megabytes * 1024 * 1024 - first) / each) + 1
+      const bytes = Buffer.alloc(12 + first + each * (count - 1) + 20)
+      bytes.write('DIRC')
+      bytes.writeUInt32BE(version, 4)
+      bytes.writeUInt32BE(count, 8)
+      for (let i = 0, at = 12; i < count; at += i++ === 0 ? first : each) {
+        bytes.writeUInt32BE(0o100644, at + 24)
+        bytes.writeUInt16BE(version === 4 ? 4000 : 8, at + 60)
+        if (version === 2) bytes.fill('a', at + 62, at + 70)
+        else if (i === 0) bytes.fill('a', at + 63, at + 4063)
+        // One character less, then another.
+        else bytes.set([1, 0x62, 0], at + 62)
+      }
+      const file = join(base, 'large')
+      writeFileSync(file, bytes)
+      return file
+    }
+    for (const version of [2, 4] as const) {
+      expect(isWithoutGitlinks(index(version, 63), 20)).toBe(true)
+      expect(isWithoutGitlinks(index(version, 65), 20)).toBe(false)
+    }
+  })
+
   test('P3 is refused with a gitlink, also one whose mode has other bits', () => {
     const file = made('sha1', ...link, `160000,${'1'.repeat(40)},b2`)
     expect(isWithoutGitlinks(file, 20)).toBe(false)

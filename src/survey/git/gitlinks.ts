@@ -17,6 +17,8 @@ export interface Gitlinks {
 }
 
 const MAX_INDEX = 256 * 1024 * 1024
+/** pen parses it once a second: the sandbox may change a mapped file without a new time. 64 MB take 0.1 s. */
+const MAX_MADE_INDEX = 64 * 1024 * 1024
 const MAX_LINKS = 1000
 const WORTH_CACHING = 1_000_000n
 /** The mode 160000 as it stands in an entry. */
@@ -79,7 +81,7 @@ const HARMLESS = ['TREE', 'REUC', 'UNTR', 'FSMN']
  */
 export function isWithoutGitlinks(file: string, idBytes: number): boolean {
   try {
-    const bytes = readRegularFile(file, { maxBytes: MAX_INDEX }) ?? Buffer.alloc(0)
+    const bytes = readRegularFile(file, { maxBytes: MAX_MADE_INDEX }) ?? Buffer.alloc(0)
     const { paths, complete, next } = parseEntries(bytes, idBytes)
     const end = bytes.length - idBytes
     const name = (from: number): string => bytes.toString('latin1', from, from + 4)
@@ -92,7 +94,7 @@ export function isWithoutGitlinks(file: string, idBytes: number): boolean {
   }
 }
 
-/** Versions 2 to 4 of the format. SHA-256 repositories have longer object names; the entries show which kind it is. */
+/** Versions 2 to 4 of the format, in a time that grows with the file alone. SHA-256 repositories have longer object names; the entries show which kind it is. */
 export function parseIndex(bytes: Buffer): Gitlinks {
   const [a, b] = [parseEntries(bytes, 20), parseEntries(bytes, 32)]
   const { paths, complete } = a.complete || !b.complete ? a : b
@@ -109,31 +111,33 @@ function parseEntries(bytes: Buffer, hash: number): Gitlinks & { readonly next: 
   if (bytes.length < 12 + hash || bytes.toString('latin1', 0, 4) !== 'DIRC') return stop(false)
   const version = bytes.readUInt32BE(4)
   if (version < 2 || version > 4) return stop(false)
-  let name = Buffer.alloc(0)
+  // In version 4 an entry keeps the start of the name before it. Only what is new is copied: the index may be a sandbox's.
+  const name = Buffer.alloc(PATH_MAX)
+  let length = 0
   let areText = true
   for (let left = bytes.readUInt32BE(8); left > 0; left--) {
     const start = at
     if (at + 42 + hash > end) return stop(false)
     // git looks at these four bits alone.
-    const isLink = ((bytes.readUInt32BE(at + 24) >>> 12) & 0xf) === 0xe
+    const isLink = (bytes[at + 26] ?? 0) >>> 4 === 0xe
     const flags = bytes.readUInt16BE(at + 40 + hash)
     at += 42 + hash + ((flags & EXTENDED) !== 0 ? 2 : 0)
     let kept = 0
     if (version === 4) {
       const prefix = readOffset(bytes, at)
-      if (prefix === undefined || prefix.value > name.length) return stop(false)
-      kept = name.length - prefix.value
+      if (prefix === undefined || prefix.value > length) return stop(false)
+      kept = length - prefix.value
       at = prefix.next
     }
-    const nul = bytes.indexOf(0, at)
-    if (nul < 0 || nul > end) return stop(false)
-    // The index may be a sandbox's. In version 4 every entry copies the name before it.
-    if (kept + nul - at > PATH_MAX) return stop(false)
-    name = Buffer.concat([name.subarray(0, kept), bytes.subarray(at, nul)])
-    const length = flags & NAME_LENGTH
-    if (length !== NAME_LENGTH && length !== name.length) return stop(false)
-    if (isLink && !isText(name)) areText = false
-    else if (isLink) paths.push(name.toString('utf8'))
+    // git believes the length in the flags, too.
+    const said = flags & NAME_LENGTH
+    const nul = said === NAME_LENGTH ? bytes.indexOf(0, at) : at + said - kept
+    if (nul < at || nul > end || bytes[nul] !== 0 || kept + nul - at > PATH_MAX) return stop(false)
+    length = kept + nul - at
+    if (version === 4 || isLink) bytes.copy(name, kept, at, nul)
+    const shown = isLink ? name.subarray(0, length) : undefined
+    if (shown !== undefined && (!isText(shown) || shown.includes(0))) areText = false
+    else if (shown !== undefined) paths.push(shown.toString('utf8'))
     // Padded with 1 to 8 NULs to a multiple of eight, but in version 4.
     at = version === 4 ? nul + 1 : start + ((nul - start + 8) & ~7)
   }

@@ -5,12 +5,15 @@
 import { PenError } from '../../base/error.ts'
 import { dirname, resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
+import { sha256 } from '../../base/sha256.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { Places, refuseHardLink } from '../places.ts'
+import { watchedByRuns } from '../run-records.ts'
 import { alternates } from './alternates.ts'
 import { type GitSetting, riskySettings } from './config.ts'
 import { gitDirAt, readPointer, realPath, requireGitConfig } from './directory.ts'
+import type { Enclosing } from './enclosing.ts'
 import { gitlinks } from './gitlinks.ts'
 import { wordsRunByGit } from './programs.ts'
 import { findSubmodules, listDirectory } from './submodules.ts'
@@ -34,9 +37,16 @@ interface Obeyed {
   readonly top?: string
 }
 
+interface GitSurveyOptions {
+  readonly home: string
+  readonly stateDir: string
+  /** Other directories that the sandbox may write. */
+  readonly roots?: readonly string[]
+}
+
 export class GitSurvey {
   readonly workspace: string
-  readonly places = new Places()
+  readonly places: Places
   readonly warnings: string[] = []
   /** Worktrees of the repository that lie in the project. */
   readonly records: string[] = []
@@ -48,12 +58,17 @@ export class GitSurvey {
   readonly #entered = new Set<string>()
   /** Tops of working trees: git runs what its settings name from there. */
   readonly #tops: Set<string>
+  #hasOwn: boolean = false
 
-  constructor(workspace: string, { home, stateDir }: { readonly home: string; readonly stateDir: string }) {
+  constructor(workspace: string, { home, stateDir, roots = [] }: GitSurveyOptions) {
     this.workspace = workspace
     this.#tops = new Set([workspace])
     this.#home = home
     this.#stateDir = stateDir
+    this.places = new Places([workspace, ...roots], () => {
+      const absent = watchedByRuns(stateDir, 'running').filter(({ rule }) => rule.kind !== 'link')
+      return new Set(absent.map(({ path }) => path))
+    })
   }
 
   /** A sandbox may have made the repository: a link would bring files from elsewhere into the copy. */
@@ -68,8 +83,9 @@ export class GitSurvey {
 
   /** The repository of which the sandbox gets its own copy. */
   own(dir: string): GitDirectory {
+    this.#hasOwn = true
     this.#refuseHardLinks(dir)
-    this.#worktrees(dir)
+    this.records.push(...this.#worktrees(dir).filter(record => !this.records.includes(record)))
     this.leads(dir, [...this.#tops])
     // A linked worktree has submodules of its own.
     const modules = this.records.map(record => findSubmodules(`${dir}/${record}/modules`.replace('/./', '/')))
@@ -87,8 +103,23 @@ export class GitSurvey {
       this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: gitDir })
       this.gitlinks(gitDir, dirname(pointer))
     }
-    const submodules = found.map(({ gitDir }, i) => ({ ...this.#borrowed(gitDir, i + 1), submodules: [] }))
-    return { ...this.#borrowed(dir, 0), submodules }
+    // The same in each run: the sandbox's directory names it, and clones that were made inside do.
+    const nameOf = (gitDir: string): string => sha256(gitDir.slice(dir.length)).slice(0, 16)
+    const submodules = found.map(({ gitDir }) => ({
+      ...this.#borrowed(gitDir, nameOf(gitDir)),
+      submodules: [],
+    }))
+    return { ...this.#borrowed(dir, '0'), submodules }
+  }
+
+  /** What it leads to in the project. Its git directory is not in the sandbox. */
+  enclosing({ commonDir, dir, top }: Enclosing, hasMounts: boolean): void {
+    this.#tops.add(top)
+    if (hasMounts) {
+      this.#worktrees(commonDir)
+      this.gitlinks(dir, top)
+    }
+    for (const one of new Set([commonDir, dir])) this.leads(one, [...this.#tops])
   }
 
   /** For a sandbox without mounts, and for a repository that is made during the run: its hooks and settings are watched. */
@@ -173,9 +204,10 @@ export class GitSurvey {
   #hooksPath(value: string, top: string): void {
     const dir = this.#resolve(top, value)
     if (dir === undefined) return
-    if (isWithin(top, dir) || isWithin(this.workspace, dir))
+    // Above the workspace it is out of the sandbox's reach.
+    if (isWithin(dir, this.workspace) && (isWithin(top, dir) || dir === this.workspace))
       this.warn(
-        `core.hooksPath is ${value}: git runs hooks from the top of the working tree ${top}, which stays writable`,
+        `core.hooksPath is ${value}: git runs hooks from ${dir}, the top of a working tree, which stays writable`,
         'move the hooks into a directory of their own',
       )
     else this.protectInside(dir, this.workspace)
@@ -217,22 +249,22 @@ export class GitSurvey {
   }
 
   /** A worktree in the project is the sandbox's too. Its `.git` file may name only its own record. */
-  #worktrees(dir: string): void {
-    for (const name of listDirectory(`${dir}/worktrees`)) {
+  #worktrees(dir: string): readonly string[] {
+    return listDirectory(`${dir}/worktrees`).flatMap(name => {
       const record = `${dir}/worktrees/${name}`
       const pointer = readPointer(`${record}/gitdir`)
-      if (!pointer?.startsWith(`${this.workspace}/`)) continue
-      if (!this.records.includes(`worktrees/${name}`)) this.records.push(`worktrees/${name}`)
+      if (!pointer?.startsWith(`${this.workspace}/`)) return []
       this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: record })
       this.#refuseHardLinks(record)
       this.#tops.add(dirname(pointer))
       this.leads(record, [dirname(pointer)])
       this.gitlinks(record, dirname(pointer))
-    }
+      return [`worktrees/${name}`]
+    })
   }
 
-  #borrowed(path: string, number: number): Omit<GitDirectory, 'submodules'> {
-    const lentAt = `${GIT_LENT}/${number}`
+  #borrowed(path: string, name: string): Omit<GitDirectory, 'submodules'> {
+    const lentAt = `${GIT_LENT}/${name}`
     const hasLfs = this.places.look(`${path}/lfs`)?.isDirectory() === true
     return { path, lentAt, alternates: alternates(path, `${lentAt}/objects`), hasLfs }
   }
@@ -245,14 +277,14 @@ export class GitSurvey {
     if (this.#entered.has(gitDir)) return
     this.#entered.add(gitDir)
     const { paths, complete } = gitlinks(gitDir, `${this.#stateDir}/gitlinks.json`)
-    if (!complete || paths.length > MAX_GITLINKS || this.#entered.size > MAX_GITLINKS)
+    const inside = paths.map(path => `${top}/${path}`).filter(place => place.startsWith(`${this.workspace}/`))
+    if (!complete || inside.length > MAX_GITLINKS || this.#entered.size > MAX_GITLINKS)
       throw new PenError('CONFIG_FILE', {
         what: `the index lists more than ${MAX_GITLINKS} submodules, with those in them, or pen cannot read it: the sandbox could plant repositories there`,
         at: `${gitDir}/index`,
         hint: 'check the index with "git ls-files --stage" (git status would enter them), or run pen in one of the submodules',
       })
-    for (const path of paths) {
-      const place = `${top}/${path}`
+    for (const place of inside) {
       if (this.emptyModules.includes(place)) continue
       const isEmpty = this.places.look(place)?.isDirectory() === true && listDirectory(place).length === 0
       if (isEmpty) {
@@ -269,7 +301,12 @@ export class GitSurvey {
     }
   }
 
+  /** Without a repository of its own, the sandbox has no use for the directory. */
   #empty(place: string): void {
+    if (!this.#hasOwn) {
+      this.places.add(place, this.workspace)
+      return
+    }
     this.emptyModules.push(place)
     this.pinAbove(place)
   }

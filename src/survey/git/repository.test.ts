@@ -39,10 +39,37 @@ describe('a repository with submodules and worktrees', () => {
 
   test('a subdirectory sees no repository, and may get one of its own', () => {
     const facts = shown(survey('main/libs'))
-    expect(facts).toMatchObject({ kind: 'ancestor', git: undefined, protect: [] })
+    expect(facts).toMatchObject({ kind: 'ancestor', git: undefined, protect: ['main/libs/lib/.git'] })
     expect(facts.watch).toContain('main/libs/.git git-dir')
     expect(facts.watch).toContain('main/libs/.git/hooks git-hooks')
     expect(survey('main/libs').warnings.join()).toContain(`part of the repository ${base}/main, which`)
+  })
+
+  test('what an enclosing repository enters or runs in a subdirectory is held there, and nothing outside of it', () => {
+    git(base, 'clone', '-q', 'main', 'around')
+    for (const path of ['sub/lib', 'sub/empty', 'other'])
+      git(`${base}/around`, 'submodule', '--quiet', 'add', `${base}/lib`, path)
+    git(`${base}/around`, 'submodule', '--quiet', 'deinit', '-f', 'sub/empty')
+    git(`${base}/around`, 'worktree', 'add', '-q', 'sub/tree', '-b', 'tree')
+    git(`${base}/around`, 'config', 'core.hooksPath', 'sub/hooks')
+    git(`${base}/around/sub/lib`, 'config', 'core.hooksPath', 'own-hooks')
+    writeFileSync(`${base}/enclosed.gitconfig`, '[core]\nhooksPath = team\n')
+    const facts = shown(survey('around/sub', { userConfigs: [`${base}/enclosed.gitconfig`] }))
+    expect(facts).toMatchObject({
+      ...{ kind: 'ancestor', git: undefined, records: [], empty: [] },
+      protect: ['around/sub/empty', 'around/sub/lib/.git', 'around/sub/tree/.git'],
+    })
+    expect(facts.watch).toEqual(
+      expect.arrayContaining(
+        ['hooks', 'lib/own-hooks', 'lib/team', 'team', 'tree/sub/hooks', 'tree/team'].map(
+          path => `around/sub/${path} nothing`,
+        ),
+      ),
+    )
+    // The settings of a superproject count for a submodule as well.
+    git(`${base}/around`, 'config', 'core.hooksPath', 'other/hooks')
+    expect(shown(survey('around/other'))).toMatchObject({ kind: 'submodule' })
+    expect(shown(survey('around/other')).watch).toContain('around/other/hooks nothing')
   })
 
   test('a directory without a repository may get one', () => {
@@ -56,17 +83,19 @@ describe('a repository with submodules and worktrees', () => {
     expect(shown(survey('no-bare')).watch).toContain('no-bare/HEAD nothing')
     writeFileSync(`${fresh('has-head')}/HEAD`, 'mine')
     expect(shown(survey('has-head'))).toMatchObject({ protect: [] })
-    expect(shown(survey('has-head')).watch).toContain('has-head/refs nothing')
+    const parts = ['commondir nothing', 'config git-config', 'config.worktree git-config', 'hooks git-hooks']
+    for (const part of parts) expect(shown(survey('has-head')).watch).toContain(`has-head/${part}`)
     git(base, 'init', '-q', '--bare', 'is-bare')
     expect(shown(survey('is-bare')).watch).not.toContain('is-bare/HEAD nothing')
     expect(shown(survey('main')).watch).toEqual([])
   })
 
-  test('a place is borrowed for each repository, and no two share one', () => {
+  test('a place is borrowed for each repository, by its name', () => {
     const { git: top } = survey('main')
+    const name = new Bun.CryptoHasher('sha256').update('/modules/libs/lib').digest('hex').slice(0, 16)
     expect([top, ...(top?.submodules ?? [])].map(one => one?.lentAt)).toEqual([
       '/run/pen-git/0',
-      '/run/pen-git/1',
+      `/run/pen-git/${name}`,
     ])
     expect(top?.hasLfs).toBe(false)
     mkdirSync(`${base}/main/.git/lfs`)

@@ -2,14 +2,14 @@
  * What a backend must know about the git repository of a workspace. Found with a few lstat calls and never by running git,
  * which would obey the files that are being checked.
  */
-import { basename, dirname } from '../../base/posix-path.ts'
-import { readRegularFile } from '../../base/regular-file.ts'
+import { basename } from '../../base/posix-path.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import type { PlacesFound } from '../places.ts'
+import { watchedByRuns } from '../run-records.ts'
 import { looksLikeGitDir, readGitFile, readUserConfig, resolveGitFile } from './directory.ts'
+import { type Enclosing, enclosingRepositories } from './enclosing.ts'
 import { GitSurvey } from './inside-git-dir.ts'
-import { listDirectory } from './submodules.ts'
 
 export type RepositoryKind = 'none' | 'ancestor' | 'directory' | 'worktree' | 'submodule' | 'bare' | 'refused'
 
@@ -18,6 +18,8 @@ export interface RepositoryFacts extends PlacesFound {
   readonly kind: RepositoryKind
   /** The repository of which the sandbox gets its own copy. */
   readonly git: GitDirectory | undefined
+  /** Repositories of the host that the project is a part of. */
+  readonly enclosing: readonly Enclosing[]
   /** The worktrees that belong to the sandbox: `.` is the main one. */
   readonly records: readonly string[]
   /** Submodules without a checkout: the sandbox sees an empty directory of its own. */
@@ -52,17 +54,19 @@ class Survey {
   readonly #stateDir: string
   #directory: GitDirectory | undefined
 
-  constructor(workspace: string, { home, ownRepository, stateDir }: SurveyOptions) {
+  constructor(workspace: string, { home, ownRepository, stateDir, roots = [] }: SurveyOptions) {
     this.workspace = workspace
     this.#ownRepository = ownRepository
     this.#stateDir = stateDir
-    this.#git = new GitSurvey(workspace, { home, stateDir })
+    this.#git = new GitSurvey(workspace, { home, stateDir, roots })
   }
 
   run({ home, userConfigs = [], protect = [], roots = [] }: SurveyOptions): RepositoryFacts {
     this.#git.places.list(this.workspace)
-    const kind = this.#repository(home)
+    const enclosing = enclosingRepositories(this.workspace)
+    const kind = this.#repository(home, enclosing)
     if (kind === 'none' || kind === 'ancestor' || kind === 'refused') this.#noBareRepository()
+    for (const one of enclosing) this.#git.enclosing(one, this.#ownRepository)
     for (const file of userConfigs) this.#userConfig(file)
     for (const path of protect) {
       const root = [this.workspace, ...roots].find(one => path.startsWith(`${one}/`))
@@ -71,7 +75,7 @@ class Survey {
       if (root !== undefined && !isOwn) this.#git.places.add(path, root)
     }
     const { warnings, records, emptyModules, places } = this.#git
-    return { kind, git: this.#directory, records, emptyModules, ...places.found(), warnings }
+    return { kind, git: this.#directory, enclosing, records, emptyModules, ...places.found(), warnings }
   }
 
   /** The user's own file, so links are followed: some people keep it in a project, which may be this one. */
@@ -81,7 +85,7 @@ class Survey {
     this.#git.leadsOfUser(settings, file)
   }
 
-  #repository(home: string): RepositoryKind {
+  #repository(home: string, enclosing: readonly Enclosing[]): RepositoryKind {
     const dotGit = `${this.workspace}/.git`
     const stats = this.#git.places.look(dotGit)
     if (stats?.isDirectory() && this.#ownRepository && !looksLikeGitDir(dotGit)) {
@@ -114,33 +118,32 @@ class Survey {
       this.#git.shared(this.workspace, this.workspace)
       return 'bare'
     }
-    return this.#noRepository(dotGit, home)
+    return this.#noRepository(dotGit, home, enclosing)
   }
 
   /** A repository may be made inside, by `git init`; hooks and settings that run programs may not. */
-  #noRepository(dotGit: string, home: string): RepositoryKind {
+  #noRepository(dotGit: string, home: string, [nearest]: readonly Enclosing[]): RepositoryKind {
     this.#git.places.add(dotGit, this.workspace, { kind: 'git-dir' })
     this.#git.places.add(`${dotGit}/index`, this.workspace, { kind: 'git-index' })
     this.#git.shared(dotGit, this.workspace)
-    for (let up = dirname(this.workspace); ; up = dirname(up)) {
-      if (this.#git.places.look(up === '/' ? '/.git' : `${up}/.git`) !== undefined) {
-        // A home directory that is a repository holds dotfiles and is never a project.
-        if (!isWithin(home, up))
-          this.#git.warn(
-            `this directory is a part of the repository ${up}, which the sandbox does not see: git does not work inside`,
-            'run pen there, if git is needed',
-          )
-        return 'ancestor'
-      }
-      if (up === '/') return 'none'
-    }
+    if (nearest === undefined) return 'none'
+    // A home directory that is a repository holds dotfiles and is never a project.
+    if (!isWithin(home, nearest.top))
+      this.#git.warn(
+        `this directory is a part of the repository ${nearest.top}, which the sandbox does not see: git does not work inside`,
+        'run pen there, if git is needed',
+      )
+    return 'ancestor'
   }
 
-  /** Without a `.git`, git takes the directory itself for a repository when it has these three. One of them stays away. */
+  /**
+   * Without a `.git`, git takes the directory itself for a repository when it has a `HEAD`. The rest may be elsewhere, as
+   * `commondir` says. A `HEAD` of the user's may stay, so the other files are watched.
+   */
   #noBareRepository(): void {
-    const parts = ['HEAD', 'refs', 'objects'].map(name => `${this.workspace}/${name}`)
-    const part = parts.find(path => this.#git.places.look(path) === undefined) ?? `${this.workspace}/refs`
-    this.#git.places.add(part, this.workspace)
+    const head = `${this.workspace}/HEAD`
+    if (this.#git.places.look(head) === undefined) this.#git.places.add(head, this.workspace)
+    else this.#git.shared(this.workspace, this.workspace)
   }
 
   #pointer(dotGit: string, home: string): RepositoryKind {
@@ -198,15 +201,6 @@ class Survey {
   }
 }
 
-/** A sandbox that runs now, in this project without a repository, may swap every file of it. See `protect/watch-record.ts`. */
-function isBeingMade(dotGit: string, stateDir: string): boolean {
-  const records = listDirectory(`${stateDir}/watching`)
-  return records.some(run => {
-    const text = readRegularFile(`${stateDir}/watching/${run}`, { maxBytes: MAX_RECORD })?.toString('utf8')
-    return (
-      text?.includes(JSON.stringify({ path: dotGit }).slice(1, -1)) === true && text.includes('"git-dir"')
-    )
-  })
-}
-
-const MAX_RECORD = 1024 * 1024
+/** A sandbox that runs now, in this project without a repository, may swap every file of it. */
+const isBeingMade = (dotGit: string, stateDir: string): boolean =>
+  watchedByRuns(stateDir, 'all').some(({ path, rule }) => path === dotGit && rule.kind === 'git-dir')

@@ -82,7 +82,10 @@ forEachKind(
         java: runsJava
           ? `${JDK}/bin/java -XX:TieredStopAtLevel=1 Get.java https://allowed.test/java`
           : 'true',
-        chromium: 'cat /etc/chromium/policies/managed/pen.json',
+        stores: project.isContainer
+          ? 'cd /; sha1sum etc/ssl/certs/java/cacerts opt/java/openjdk/lib/security/cacerts | cut -c1-40 | uniq | wc -l'
+          : 'echo 1',
+        chromium: 'head -c 15 ~/.pki/nssdb/cert9.db && touch ~/.pki/nssdb/key4.db',
       },
       // The machine's JDK, with the truststore of the image.
       {
@@ -103,10 +106,11 @@ forEachKind(
     expect(steps.elsewhere.said).toContain('x-pen-denied: secret-elsewhere')
     expect(steps.otherField.said).toContain('x-pen-denied: secret-misplaced')
     expect(steps.redirect.said).toContain('x-pen-denied: secret-elsewhere')
-    // An image gets a truststore for Java, and both get a policy for Chromium.
+    // An image gets a truststore for Java, and both get a database for Chromium.
     if (runsJava)
       expect([steps.java.code, steps.java.said]).toEqual([0, expect.stringContaining('hello from')])
-    expect(steps.chromium.said).toStartWith('{"CACertificates":["MII')
+    expect(steps.stores.said).toBe('1\n')
+    expect([steps.chromium.code, steps.chromium.said]).toEqual([0, 'SQLite format 3'])
     const fields = heard.requests.filter(line => line.startsWith('field'))
     expect(fields).toEqual(Array<string>(runsJava ? 3 : 2).fill(`field x-api-key ${KEY}`))
     expect(heard.requests.filter(line => line.includes('evil.test'))).toEqual([])
@@ -131,6 +135,11 @@ const KEYLESS: Readonly<Record<string, readonly [program: string, words: string,
   chromium: [
     '/usr/bin/chromium',
     '--headless --no-sandbox --disable-gpu --dump-dom https://allowed.test/k',
+    'hello from',
+  ],
+  headless: [
+    '/usr/bin/chromium-headless-shell',
+    '--no-sandbox --disable-gpu --dump-dom https://allowed.test/l',
     'hello from',
   ],
   pip: [

@@ -55,7 +55,11 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
   }
   if (url.startsWith('/files/')) {
     try {
-      response.end(readFileSync(join(dir, 'www', normalize(decodeURI(url.slice(6).replace(/\?.*/, ''))))))
+      const path = normalize(decodeURI(url.slice(6).replace(/\?.*/, '')))
+      const file = path.endsWith('/') ? `${path}index.html` : path
+      const text = readFileSync(join(dir, 'www', file))
+      if (file.endsWith('.html')) response.setHeader('content-type', 'text/html')
+      response.end(text)
     } catch {
       response.writeHead(404).end('no such file\n')
     }

@@ -84,6 +84,9 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
     wheel.writestr('tiny-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
     wheel.writestr('tiny-1.0.dist-info/RECORD', '')`
   must(['/usr/bin/python3', '-c', script, join(dir, 'www/tiny-1.0-py3-none-any.whl')], dir)
+  mkdirSync(join(dir, 'www/simple/tiny'), { recursive: true })
+  const link = '<a href="/files/tiny-1.0-py3-none-any.whl">tiny-1.0-py3-none-any.whl</a>'
+  writeFileSync(join(dir, 'www/simple/tiny/index.html'), link)
 }
 
 /** The path of a key for `root`, or undefined when there is no sshd here. */
