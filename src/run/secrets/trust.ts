@@ -138,7 +138,8 @@ function nssSteps({ steps }: Plan, made: HostPath, volumes: HostPath): Step[] {
     ({ op, at }) => op === 'bind' && (isWithin(NSS_PATH, at) || isWithin(at, dirname(NSS_PATH))),
   )
   if (isTaken) return []
-  const from = `${volumes}/nss` as HostPath
+  // No name of a volume of the user has capitals.
+  const from = `${volumes}/NSS` as HostPath
   mkdirSync(from, { recursive: true, mode: 0o700 })
   const file = `${from}/cert9.db`
   try {
