@@ -11,7 +11,7 @@ import { mountOwnSystem } from './own-system.ts'
 
 const CLOCK_REALTIME = 0
 const RNDRESEEDCRNG = 0x5207
-const RLIMIT = { nproc: 6, nofile: 7 } as const
+const RLIMIT = { core: 4, nproc: 6, nofile: 7 } as const
 const MS = { readonly: 1, nosuid: 2, nodev: 4, noexec: 8, move: 8192 } as const
 /** The tree is mounted here, and becomes the root. */
 const TREE = '/root'
@@ -38,6 +38,7 @@ export function enterSandbox({ project, processes, files, root, shared, time, se
   check('the move of its root', tryCall('mount', cString('.'), cString('/'), null, MS.move, null))
   check('chroot', tryCall('chroot', cString('.')))
   process.chdir('/')
+  limit(RLIMIT.core, 0)
   limit(RLIMIT.nproc, processes)
   limit(RLIMIT.nofile, files)
 }

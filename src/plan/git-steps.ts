@@ -1,4 +1,5 @@
 /** The sandbox's own git directory, at the place of the host's one, and what it borrows from the host. */
+import { sha256 } from '../base/sha256.ts'
 import type { GuestPath, HostPath } from '../policy/files/path.ts'
 import type { GitDirectory } from './facts.ts'
 import type { Step } from './plan.ts'
@@ -13,9 +14,9 @@ export function gitSteps(git: GitDirectory, own: HostPath): Bind[] {
   ]
 }
 
-/** The empty directory of an uninitialised submodule, beside the sandbox's own git directory. */
-export const emptyModule = (own: HostPath, number: number): HostPath =>
-  `${own.slice(0, own.lastIndexOf('/'))}/modules/${number}` as HostPath
+/** The empty directory of an uninitialised submodule, beside the sandbox's own git directory. It may serve several runs. */
+export const emptyModule = (own: HostPath, path: string): HostPath =>
+  `${own.slice(0, own.lastIndexOf('/'))}/modules/${sha256(path).slice(0, 16)}` as HostPath
 
 /** Each object directory has the path inside that git looks at, also where a link leads to it on the host. */
 export function borrowed({ path, lentAt, alternates, hasLfs }: Omit<GitDirectory, 'submodules'>): Bind[] {

@@ -4,6 +4,7 @@ import { accessOf, factsFor } from '../../test/arbitrary/tree-model.ts'
 import { PenError } from '../base/error.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import type { GitDirectory, HostFacts } from './facts.ts'
+import { emptyModule } from './git-steps.ts'
 import { showStep } from './show.ts'
 import { buildTree } from './tree.ts'
 
@@ -263,8 +264,7 @@ describe('the file tree', () => {
       const shown = binds(git(`${WS}/.git`), { emptyModules, pins: [`${WS}/libs`] })
       expect(shown.filter(bind => bind.includes('libs'))).toEqual([
         `rw ${WS}/libs from ${WS}/libs`,
-        `rw ${WS}/libs/a from /h/u/.pen/git/run/modules/0`,
-        `rw ${WS}/libs/b from /h/u/.pen/git/run/modules/1`,
+        ...emptyModules.map(path => `rw ${path} from ${emptyModule(own, path)}`),
       ])
     })
 

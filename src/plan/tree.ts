@@ -21,11 +21,14 @@ import { type ToolView, viewTools } from './tools.ts'
 
 const file = (at: string, text: string): Step => ({ op: 'file', at: at as GuestPath, text })
 
-/** Includes the system's git config, so that a file in an image still applies. */
+/**
+ * Includes the system's git config, so that a file in an image still applies. The project may belong to another user, and git
+ * would refuse it: no setting of the user's crosses that allows it.
+ */
 const identitySteps = ({ gitIdentity }: HostFacts): Step[] =>
   gitIdentity === undefined
     ? []
-    : [file(GIT_CONFIG_PATH, `[include]\n\tpath = /etc/gitconfig\n${gitIdentity}`)]
+    : [file(GIT_CONFIG_PATH, `[include]\n\tpath = /etc/gitconfig\n[safe]\n\tdirectory = *\n${gitIdentity}`)]
 
 /** At one path the later kind covers the earlier: a grant never covers a denial. */
 const ORDER = { scratch: 0, grant: 1, pin: 2, protect: 3, deny: 4 } as const
@@ -118,8 +121,8 @@ export function buildTree(
   }
   const { git, own, emptyModules } = facts.repository
   if (git !== undefined) for (const step of gitSteps(git, own)) place('grant', step)
-  for (const [i, path] of emptyModules.entries())
-    bind('protect', emptyModule(own, i), 'rw', 'a submodule without a checkout', path)
+  for (const path of emptyModules)
+    bind('protect', emptyModule(own, path), 'rw', 'a submodule without a checkout', path)
   for (const { rule, source } of policy.mounts) {
     if (rule.kind === 'volume') {
       const from = `${facts.volumes}/${rule.volume}` as HostPath

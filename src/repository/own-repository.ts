@@ -19,13 +19,16 @@ import { Unseen } from '../base/beneath/look-at.ts'
 import { errnoOf } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import { printable } from '../base/printable.ts'
-import { type Lock, tryLock } from '../config/lock.ts'
+import { type Lock, takeLock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { looksLikeGitDir } from '../survey/git/directory.ts'
+import { filesOfTools } from './copy/files-of-tools.ts'
 import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
+import { isGitDirectory } from './copy/is-git-directory.ts'
 import { MountedPlaces } from './copy/mounted-places.ts'
 import type { Pinned } from './copy/pin-tips.ts'
+import { leftInside } from './submodules/left-inside.ts'
 import type { RefEvent } from './sync/repository-sync.ts'
 import type { SyncAllOptions, SyncResult } from './sync-all.ts'
 
@@ -39,8 +42,8 @@ const LOCKS = ['index.lock', 'HEAD.lock', 'packed-refs.lock', 'config.lock']
 export const STAYS = 'stays'
 
 export interface OwnOptions extends Omit<SyncAllOptions, 'entry' | 'dir' | 'record'> {
-  /** How many submodules have no checkout. */
-  readonly emptyModules: number
+  /** Submodules without a checkout. */
+  readonly emptyModules: readonly string[]
   /** Paths of the host that get a mount in the sandbox: `.git`, and those of submodules. */
   readonly mounted: readonly string[]
 }
@@ -89,6 +92,8 @@ export class OwnRepository {
       }
       const own = new OwnRepository(options, `${top}/${entry}`, lock)
       await own.#prepare()
+      for (const path of options.emptyModules)
+        mkdirSync(emptyModule(own.dir, path), { recursive: true, mode: 0o700 })
       phase('git directory ready')
       return own
     }
@@ -144,15 +149,25 @@ export class OwnRepository {
     if (this.#result?.hasFailed || !isSeen) await this.#sync()
     this.#seen = this.#look()
     this.#isOpen = isOpen
-    if (this.#result?.isComplete) {
+    const left = leftInside(this.#options, this.dir)
+    if (left !== undefined) {
+      const { hasFailed = false, lines = [] } = this.#result ?? {}
+      this.#result = { isComplete: false, hasFailed, lines: [...lines, left] }
+    }
+    const tools = filesOfTools(this.dir, this.#places)
+    if (this.#result !== undefined && tools.length > 0) this.#lines.push(keptForTools(tools, this.dir))
+    if (this.#result?.isComplete && tools.length === 0) {
       this.#lines.push(...(await import('./adopt/take-repository.ts')).keepAdopted(this.#entry))
-      ;(await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
+      // A `pen git import` may be at work. Then the next start finds nothing new.
+      const lock = tryLock(`${this.#entry}.sync`)
+      if (lock !== undefined) (await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
+      lock?.release()
     }
     // After a failure the next start syncs again.
     else if (!this.#result?.hasFailed)
       writeFileSync(
         `${this.#entry}/seen`,
-        `${this.#result === undefined ? this.#kind : 'kept'}\n${this.#seen}`,
+        `${this.#result === undefined && tools.length === 0 ? this.#kind : 'kept'}\n${this.#seen}`,
       )
     this.close()
     return [...this.#lines, ...(this.#result?.lines ?? [])]
@@ -180,30 +195,36 @@ export class OwnRepository {
       if (!existsSync(file)) this.#pin = 'left'
       chmodSync(this.dir, 0o700)
       if (!isGitDirectory(this.dir)) await this.#setAside('was damaged')
+      else await this.#addSubmodules()
     }
     const [kind, seen] = existsSync(file) ? readFileSync(file, 'utf8').split(/\n(.*)/s) : []
     rmSync(file, { force: true })
     this.#kind = kind === 'clean' ? 'clean' : 'kept'
     if (this.#kind === 'kept' && existsSync(`${this.#entry}/synced`)) await this.#unlock()
     this.#seen = this.#look()
-    if (seen === this.#seen) return
+    if (seen === this.#seen && !this.#seen.includes(IN_PART)) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
-    else if (!(await (await import('./sync-all.ts')).isReadable(this.#options, this.dir))) {
-      await this.#setAside('could not be read')
-      await this.#copy()
-    } else {
-      await this.#sync()
-      if (!this.#result?.hasFailed || !(await this.#lacksCommits())) return
-      await this.#setAside('needs commits that the host has no more')
-      this.#result = undefined
+    else {
+      const { isReadable, lacksCommits } = await import('./sync-all.ts')
+      // The host's objects are borrowed: the user may have pruned them, or made a new repository at the same place.
+      const [canRead, lacks] = await Promise.all(
+        [isReadable, lacksCommits].map(ask => ask({ ...this.#options, entry: this.#entry }, this.dir)),
+      )
+      if (canRead && !lacks) return await this.#sync()
+      await this.#setAside(canRead ? 'needs commits that the host has no more' : 'could not be read')
       await this.#copy()
     }
   }
 
-  /** The host's objects are borrowed: the user may have pruned them, or made a new repository at the same place. */
-  async #lacksCommits(): Promise<boolean> {
-    const { lacksCommits } = await import('./sync-all.ts')
-    return await lacksCommits(this.#options, this.dir)
+  /** The user may have added some since the directory was made, and a sandbox may have removed some. */
+  async #addSubmodules(): Promise<void> {
+    const { git } = this.#options
+    for (const submodule of git.submodules) {
+      const below = submodule.path.slice(git.path.length)
+      if (lookAt(`${this.dir}${below}`) !== undefined) continue
+      const { addSubmodule } = await import('./copy/make-own-directory.ts')
+      addSubmodule(submodule, below, this.dir, `${this.#entry}/synced`)
+    }
   }
 
   /** No process of a sandbox uses the directory now: a lock is of a git that was killed. */
@@ -225,12 +246,20 @@ export class OwnRepository {
 
   async #copy(): Promise<void> {
     const { emptyEntry, makeOwnDirectory } = await import('./copy/make-own-directory.ts')
+    using _lock = await this.#lockSync()
     emptyEntry(this.#entry)
-    for (let i = 0; i < this.#options.emptyModules; i++)
-      mkdirSync(emptyModule(this.dir, i), { recursive: true, mode: 0o700 })
     makeOwnDirectory(this.#options.git, this.dir, `${this.#entry}/synced`)
     this.#kind = 'clean'
     this.#seen = this.#look()
+  }
+
+  /** A `pen git import` may be at work. */
+  async #lockSync(): Promise<Disposable> {
+    const lock = await takeLock(`${this.#entry}.sync`, {
+      timeoutMs: 60_000,
+      busy: 'another pen syncs this repository',
+    })
+    return { [Symbol.dispose]: () => lock.release() }
   }
 
   #look(): string {
@@ -268,6 +297,9 @@ const pinnedBy = ({ git, world }: OwnOptions, entry: string): Pinned => ({
   entry,
 })
 
+const keptForTools = (names: readonly string[], dir: string): string =>
+  `git: ${printable(names.join(', '), 500)} is of another tool than git and does not cross to the host: it is kept in ${dir}, and the next run has it`
+
 /** False also when the sandbox locked the project: a later start takes its commits over. */
 function isNoRepository(dir: string): boolean {
   try {
@@ -277,12 +309,6 @@ function isNoRepository(dir: string): boolean {
     return false
   }
 }
-
-/** The least that git needs to take it for a repository. Hostile: no link is followed. */
-const isGitDirectory = (dir: string): boolean =>
-  lookAt(`${dir}/HEAD`)?.isFile() === true &&
-  lookAt(`${dir}/objects`)?.isDirectory() === true &&
-  lookAt(`${dir}/refs`)?.isDirectory() === true
 
 /** Undefined also when a sandbox made it unreadable. */
 function lookAt(path: string): Stats | undefined {

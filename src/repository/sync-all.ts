@@ -6,11 +6,13 @@ import { takeLock } from '../config/lock.ts'
 import type { GitDirectory } from '../plan/facts.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { showSetting } from '../survey/git/config.ts'
-import { readGitConfig } from '../survey/git/directory.ts'
+import { repositorySettings } from '../survey/git/directory.ts'
 import { guardedIn } from './consent/consent.ts'
 import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
+import { isGitDirectory } from './copy/is-git-directory.ts'
 import { inStepFile, OWN_KEYS, syncedFile } from './copy/make-own-directory.ts'
 import { GitBox } from './git/git-box.ts'
+import { runGit } from './git/git-runner.ts'
 import { HostGit } from './git/host-git.ts'
 import { Budget } from './sync/budget.ts'
 import { describeReport } from './sync/describe-sync.ts'
@@ -69,6 +71,8 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   })
   let host: HostGit | undefined
   try {
+    // The run ended while this one waited, and left nothing.
+    if (!existsSync(`${entry}/synced`)) return { isComplete: true, hasFailed: false, lines: [] }
     const until = Date.now() + MAX_SYNC_MS
     host = new HostGit(git.path, `${entry}/empty`, until)
     const box = new GitBox(world, git, dir, until)
@@ -77,6 +81,14 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
       const below = directory.path.slice(git.path.length)
       const file = syncedFile(`${entry}/synced`, below)
       const [inStep, now] = [inStepFile(file), bothFingerprints(`${dir}${below}`, directory.path)]
+      // It does not keep the others from the host. The next start makes one that is gone.
+      if (below !== '' && !isGitDirectory(`${dir}${below}`)) {
+        lines.push(
+          `git: ${printable(below.slice(1), 300)} is no repository any more in the sandbox: nothing was taken over from it`,
+        )
+        isComplete = false
+        continue
+      }
       // A sync takes ten git commands, and there may be many submodules.
       if (below !== '' && isInStep(inStep, now)) continue
       const sync = new RepositorySync(
@@ -144,19 +156,29 @@ export async function isReadable(
     readState(box.run).catch(() => undefined),
     box.run({ script: 'git ls-files --stage >/dev/null' }),
   ])
-  return records.every(record => state?.heads.has(record)) && entries.code === 0
+  return records.some(record => state?.heads.has(record)) && entries.code === 0
 }
 
-/** Whether a ref names a commit that is neither in the directory nor on the host. A sandbox may lie about its own directory. */
+/** Commits that the host's refs name, and all before them, are there. */
+const WALK = `head=$(git rev-parse -q --verify HEAD) || head=
+  git rev-list --quiet --stdin $head --branches --tags --glob='refs/notes/*' --glob=refs/stash || exit 3`
+
+/** Whether the history has a commit that is neither in the directory nor on the host. A sandbox may lie about its own directory. */
 export async function lacksCommits(
-  { git, world }: Pick<SyncAllOptions, 'git' | 'world'>,
+  { git, world, entry }: Pick<SyncAllOptions, 'git' | 'world' | 'entry'>,
   dir: HostPath,
 ): Promise<boolean> {
-  const script = `{
-      id=$(git rev-parse -q --verify HEAD) && echo "$id^{tree}"
-      git for-each-ref --format='%(objectname)' refs/heads refs/tags refs/notes refs/stash
-    } | git cat-file --batch-check | grep -q ' missing$'`
-  return (await new GitBox(world, git, dir).run({ script })).code === 0
+  using host = new HostGit(git.path, `${entry}/empty`)
+  const box = new GitBox(world, git, dir)
+  for (const { path } of [git, ...git.submodules]) {
+    const below = path.slice(git.path.length)
+    const inStep = inStepFile(syncedFile(`${entry}/synced`, below))
+    if (isInStep(inStep, bothFingerprints(`${dir}${below}`, path))) continue
+    const at = below === '' ? {} : { gitDir: below.slice(1) }
+    const known = await runGit(host.run, { script: "git for-each-ref --format='^%(objectname)'", ...at })
+    if ((await box.run({ script: WALK, input: known, ...at })).code === 3) return true
+  }
+  return false
 }
 
 function syncOptions(
@@ -184,7 +206,7 @@ const deepestFirst = (git: GitDirectory): readonly GitDirectory[] =>
 /** Settings do not cross: one could make the host's git run a program. */
 function changedSettings(theirs: string, own: string): string[] {
   const read = (dir: string) =>
-    new Map((readGitConfig(`${dir}/config`) ?? []).map(setting => [showSetting(setting), setting.key]))
+    new Map(repositorySettings(dir).map(setting => [showSetting(setting), setting.key]))
   const host = read(theirs)
   const changed = [...read(own)]
     .filter(([shown, key]) => !host.has(shown) && !OWN_KEYS.includes(key))
@@ -199,6 +221,4 @@ function changedSettings(theirs: string, own: string): string[] {
 
 /** A partial clone lacks objects on purpose. */
 const isPartial = (gitDir: string): boolean =>
-  readGitConfig(`${gitDir}/config`)?.some(({ key }) =>
-    /^(?:extensions\.partialclone|remote\.promisor)$/.test(key),
-  ) === true
+  repositorySettings(gitDir).some(({ key }) => /^(?:extensions\.partialclone|remote\.promisor)$/.test(key))

@@ -10,7 +10,7 @@ export function repositoryOptions(prepared: Prepared): OwnOptions | undefined {
   const { git, records, emptyModules } = prepared.facts.repository
   if (git === undefined) return undefined
   const mounted = [git.path, ...emptyModules, ...heldPointers(prepared)]
-  return { git, records, emptyModules: emptyModules.length, mounted, ...adoptOptions(prepared) }
+  return { git, records, emptyModules, mounted, ...adoptOptions(prepared) }
 }
 
 /** Each `.git` that a mount holds. */

@@ -116,3 +116,16 @@ conformance('P21 nothing runs while every user may write where pen keeps its sta
   chmodSync(join(box.home, '.pen'), 0o700)
   expect((await box.sh('exit 5')).code).toBe(5)
 })
+
+conformance(
+  'P5 git works inside in a repository of another user that this user may write',
+  async box => {
+    box.host(`git config --global user.name a; git config --global user.email a@example.com
+      git init -q -b main .; git commit -q --allow-empty -m first; chmod -R a+rwX .`)
+    spawnSync('chown', ['-R', `${STRANGER}:${STRANGER}`, box.project])
+    const { code, stderr } = await box.sh('git commit -q --allow-empty -m inside && git status --short')
+    expect([code, stderr]).toEqual([0, expect.not.stringContaining('dubious')])
+    expect(box.host("git -c safe.directory='*' log -1 --format=%s")).toBe('inside\n')
+  },
+  { only: () => isRoot },
+)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { renameSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { TwoRepositories } from './two-repositories.ts'
 
 const DONE = { isComplete: true, hasFailed: false, lines: [] }
@@ -285,6 +285,18 @@ describe('everyday git inside', () => {
     two.commitInside('two')
     expect((await two.sync()).lines.join()).toContain('pen cannot read what git says')
     expect(two.host.git('rev-list', '--count', 'other', 'main')).toBe('1')
+  })
+
+  test('a worktree of the host that is removed inside stays on the host, and holds up nothing', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.host.git('worktree', 'add', '-q', 'inner', '-b', 'inner')
+    two.start()
+    rmSync(`${two.own}/worktrees/inner`, { recursive: true })
+    const id = two.commitInside('two')
+    expect(await two.sync()).toEqual(DONE)
+    expect(two.host.git('rev-parse', 'main')).toBe(id)
+    expect(two.host.git('worktree', 'list')).toContain('[inner]')
   })
 
   test('a worktree that is made inside is reported, and its branch is on the host', async () => {

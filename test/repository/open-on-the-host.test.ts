@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { pendingIn } from '../../src/repository/pending.ts'
 import { syncAll } from '../../src/repository/sync-all.ts'
+import { tryGit } from '../temporary-repository.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'
 
 function started(...files: readonly string[]): TwoRepositories {
@@ -87,6 +88,57 @@ describe('git gc on both sides keeps what cannot cross yet:', () => {
     two.host.git('rebase', '--abort')
     await two.sync()
     expect(two.host.git('rev-parse', 'main', 'HEAD')).toBe(`${id}\n${detached}`)
+  })
+})
+
+test('a branch of the sandbox that the user deletes stays whole inside, after git gc on both sides', async () => {
+  using two = started()
+  two.inside('branch', 'topic')
+  const id = moveInside(two, 'topic')
+  await two.sync()
+  two.inside('gc', '-q', '--prune=now')
+  two.host.git('branch', '-q', '-D', 'topic')
+  two.host.git('gc', '-q', '--prune=now')
+  expect(tryGit(two.host.top, ['cat-file', '-e', id]).code).not.toBe(0)
+  expect(two.inside('log', '-1', '--format=%s', 'topic')).toBe('inside')
+  expect((await two.sync()).hasFailed).toBe(false)
+})
+
+describe('an operation of the host that the sandbox has a copy of', () => {
+  const rebasing = (): TwoRepositories => {
+    const two = new TwoRepositories()
+    for (const file of ['one', 'two', 'three']) two.host.commit(file)
+    two.host.git('-c', 'sequence.editor=sed -i 1ibreak', 'rebase', '-q', '-i', 'main~1')
+    return two.start()
+  }
+
+  test("is not the sandbox's, and leaves nothing to keep", async () => {
+    using two = rebasing()
+    two.inside('status')
+    expect(await two.sync()).toEqual({ isComplete: true, hasFailed: false, lines: [] })
+  })
+
+  test('is over inside when it is over on the host, and commits of the sandbox are put aside', async () => {
+    using two = rebasing()
+    await two.sync()
+    const id = two.commitInside('four')
+    expect((await two.sync()).isComplete).toBe(false)
+    two.host.git('rebase', '--continue')
+    const { isComplete, lines } = await two.sync()
+    expect([isComplete, lines.join()]).toEqual([true, expect.stringContaining('git branch NAME')])
+    expect(two.host.git('rev-parse', `refs/pen/${SANDBOX}/heads/HEAD`)).toBe(id)
+    expect(two.tryInside(['rebase', '--abort']).stderr).toContain('No rebase in progress')
+    expect(two.host.git('symbolic-ref', 'HEAD')).toBe('refs/heads/main')
+  })
+
+  test('and goes on with is its own', async () => {
+    using two = rebasing()
+    await two.sync()
+    two.inside('-c', 'core.editor=true', 'rebase', '--continue')
+    two.inside('-c', 'sequence.editor=sed -i 1ibreak', 'rebase', '-q', '-i', 'main~2')
+    two.host.git('rebase', '--abort')
+    const { isComplete, lines } = await two.sync()
+    expect([isComplete, lines.join()]).toEqual([false, expect.stringContaining('unfinished in the sandbox')])
   })
 })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { tryGit } from '../temporary-repository.ts'
 import { TwoRepositories } from './two-repositories.ts'
@@ -20,6 +20,11 @@ const STEPS = [
   'note',
   'abort',
   'gc',
+  'prune',
+  'bisect',
+  'stop',
+  'stage',
+  'worktree',
   'plant',
   'sync',
 ] as const
@@ -30,6 +35,13 @@ const step: fc.Arbitrary<Step> = fc.record({
   inside: fc.boolean(),
   n: fc.nat({ max: 2 }),
 })
+
+const ABORT = [
+  ['rebase', '--abort'],
+  ['rebase', '--quit'],
+  ['merge', '--abort'],
+  ['bisect', 'reset', 'HEAD'],
+]
 
 function commandsOf({ what, n, inside }: Step, count: number): readonly (readonly string[])[] {
   const name = `b${n}`
@@ -62,12 +74,19 @@ function commandsOf({ what, n, inside }: Step, count: number): readonly (readonl
     case 'note':
       return [['notes', 'add', '-f', '-m', `note ${count}`]]
     case 'abort':
-      return [
-        ['rebase', '--abort'],
-        ['merge', '--abort'],
-      ]
+      return ABORT
     case 'gc':
-      return inside ? [] : [['gc', '-q']]
+      return [['gc', '-q']]
+    case 'prune':
+      return [['gc', '-q', '--prune=now']]
+    case 'bisect':
+      return [['bisect', 'start', 'HEAD', 'HEAD~1']]
+    case 'stop':
+      return [['-c', 'sequence.editor=sed -i 1ibreak', 'rebase', '-q', '-i', 'HEAD~1']]
+    case 'stage':
+      return [['add', '-A']]
+    case 'worktree':
+      return inside ? [['worktree', 'add', '-q', '--detach', `../made${n}`]] : []
     case 'plant':
       return inside ? [['config', `pen.planted${n}`, 'x']] : []
     case 'sync':
@@ -85,9 +104,15 @@ function plant(own: string): void {
   symlinkSync('/etc/passwd', `${own}/refs/tags/link`)
 }
 
+/** A commit without a branch, in a worktree that was made inside. */
+function commitInWorktree(two: TwoRepositories, n: number): void {
+  const at = { record: `worktrees/made${n}`, workTree: `${two.host.base}/made${n}` }
+  if (existsSync(at.workTree)) two.tryInside(['commit', '-q', '--allow-empty', '-m', 'in a worktree'], at)
+}
+
 /** Files that git or pen write, with the modes that they give. */
 const WRITTEN =
-  /^\/(?:HEAD|ORIG_HEAD|MERGE_\w+|AUTO_MERGE|REBASE_HEAD|COMMIT_EDITMSG|index|config|description|packed-refs|gc\.log|(?:info|hooks|refs|logs|objects|branches|rebase-merge|rebase-apply)(?:\/.*)?)$/
+  /^\/(?:HEAD|ORIG_HEAD|MERGE_\w+|BISECT_\w+|AUTO_MERGE|REBASE_HEAD|COMMIT_EDITMSG|index|config|description|packed-refs|gc\.log|(?:info|hooks|refs|logs|objects|branches|rebase-merge|rebase-apply)(?:\/.*)?)$/
 
 /** Every commit that a ref or HEAD names, of all kinds of refs. */
 const TIPS = ['for-each-ref', '--format=%(objecttype) %(objectname) %(*objectname)']
@@ -116,16 +141,19 @@ class Commits {
   lost(): readonly string[] {
     const kept = [tryGit(this.#two.host.top, KEPT), this.#two.tryInside(KEPT)].map(({ stdout }) => stdout)
     const ids = new Set(kept.join('\n').split('\n'))
-    const isCommit = (id: string): boolean =>
-      /commit/.test(this.#two.tryInside(['cat-file', '-t', id]).stdout)
-    return [...this.seen].filter(id => !ids.has(id) && isCommit(id))
+    return [...this.seen].filter(id => !ids.has(id) && !this.#isOther(id))
+  }
+
+  /** `refs/notes` and tags may name a file. What is not there at all is lost. */
+  #isOther(id: string): boolean {
+    return /blob|tree/.test(this.#two.tryInside(['cat-file', '-t', id]).stdout)
   }
 }
 
-async function run(steps: readonly Step[]): Promise<void> {
+async function run(steps: readonly Step[], isUnborn: boolean): Promise<void> {
   using two = new TwoRepositories()
-  two.host.commit('one')
-  two.host.git('branch', 'b1')
+  if (!isUnborn) two.host.commit('one')
+  if (!isUnborn) two.host.git('branch', 'b1')
   two.start()
   const before = two.listing()
   const commits = new Commits(two)
@@ -133,6 +161,7 @@ async function run(steps: readonly Step[]): Promise<void> {
   for (const [count, one] of steps.entries()) {
     two.host.write(`file${one.n}`, `${count}\n`)
     if (one.what === 'plant' && one.inside) plant(two.own)
+    if (one.what === 'worktree' && one.inside) commitInWorktree(two, one.n)
     for (const command of commandsOf(one, count))
       if (one.inside) two.tryInside(command)
       else tryGit(two.host.top, command)
@@ -144,23 +173,31 @@ async function run(steps: readonly Step[]): Promise<void> {
     if (one.inside) await syncing
   }
   await syncing
-  for (const abort of [
-    ['rebase', '--abort'],
-    ['merge', '--abort'],
-  ]) {
+  for (const abort of ABORT) {
     two.tryInside(abort)
     tryGit(two.host.top, abort)
   }
   commits.look()
   const inside = tipsOf(two.tryInside(CROSSING).stdout, two.tryInside(STASHES).stdout)
   const outside = tipsOf(...[CROSSING, STASHES, HEAD].map(args => tryGit(two.host.top, args).stdout))
-  const { lines } = await two.sync()
+  const staged = two.tryInside(['ls-files', '--stage']).stdout.match(/\b[0-9a-f]{40}\b/g) ?? []
+  const detached = [HEAD, ['rev-parse', '-q', '--verify', 'worktrees/made0/HEAD']].flatMap(args =>
+    tipsOf(two.tryInside(args).stdout),
+  )
+  const { lines, isComplete } = await two.sync()
+  tryGit(two.host.top, ['gc', '-q', '--prune=now'])
+  await two.sync()
   expect(lines.filter(line => /git failed|not taken over|damaged/.test(line))).toEqual([])
   expect(tryGit(two.host.top, ['fsck', '--strict', '--no-dangling'])).toMatchObject({ code: 0, stdout: '' })
   expect(commits.lost()).toEqual([])
-  // Each tip that either side has at the end is on the host, by its name, in a log or below refs/pen.
+  // Each tip that either side has at the end is on the host, by its name, in a log or below refs/pen. Else pen says so.
   const kept = new Set(tryGit(two.host.top, KEPT).stdout.split('\n'))
+  if (!isComplete) for (const id of two.tryInside(KEPT).stdout.split('\n')) kept.add(id)
+  if (!isComplete) expect(lines).not.toEqual([])
   expect([inside, outside].map(tips => tips.filter(id => !kept.has(id)))).toEqual([[], []])
+  // What else is in the sandbox's directory would be gone with it.
+  const isThere = (id: string): boolean => tryGit(two.host.top, ['cat-file', '-e', id]).code === 0
+  if (isComplete) expect([...detached, ...staged].filter(id => !isThere(id))).toEqual([])
   for (const [path, what] of two.listing()) {
     expect([path, WRITTEN.test(path)]).toEqual([path, true])
     if (/^\/(?:hooks\/|config$|info\/(?!refs)|description)/.test(path))
@@ -178,10 +215,10 @@ test(
   'random git on both sides loses no commit, and leaves only files of git and pen on the host',
   async () => {
     const until = Date.now() + seconds * 1000
-    const some = async (steps: readonly Step[]): Promise<void> => {
-      if (Date.now() < until) await run(steps)
+    const some = async (steps: readonly Step[], isUnborn: boolean): Promise<void> => {
+      if (Date.now() < until) await run(steps, isUnborn)
     }
-    await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), some), {
+    await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), fc.boolean(), some), {
       numRuns: 10_000,
       endOnFailure: true,
     })

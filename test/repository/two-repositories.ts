@@ -59,7 +59,7 @@ export class TwoRepositories {
     return {
       git: facts.git,
       records: facts.records,
-      emptyModules: facts.emptyModules.length,
+      emptyModules: facts.emptyModules,
       mounted: [facts.git.path],
       workspace: project,
       heldPaths: protectedPaths.filter(path => existsSync(path)),

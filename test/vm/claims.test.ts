@@ -1,8 +1,9 @@
 /** The claims whose answer can differ in a virtual machine. All run in one machine for each kind of user. */
 import { afterAll, expect } from 'bun:test'
-import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { join } from 'node:path'
+import { compileProbe, isSafe, isTwin, runProbe } from '../attack/run-probe.ts'
 import { Recorder } from '../library/recorder.ts'
 import { until } from '../until.ts'
 import { inMachine, onMachine } from './machine.ts'
@@ -13,7 +14,14 @@ const PORTS = { config: 20_000 + (process.pid % 10_000), later: 30_000 + (proces
 const SECRET = 'key-zqxjwkvb-0123456789'
 
 const recorder = await Recorder.open()
-afterAll(() => recorder.close())
+const { program, remove } = compileProbe()
+afterAll(() => {
+  recorder.close()
+  remove()
+})
+
+/** Answers of a guest that differ: its init is the exec daemon, which starts commands as their user; `docs/platforms.md`. */
+const OF_A_GUEST = ['C51-init-caps EINVAL', 'A08-tmpfile EOPNOTSUPP']
 
 inMachine(
   here => {
@@ -212,6 +220,19 @@ inMachine(
       ])
       expect((await here().sh('echo works')).stdout).toBe('works\n')
     })
+
+    onMachine(
+      'P12 hostile system calls get a safe answer from the guest’s kernel, and every twin works',
+      async () => {
+        copyFileSync(program, join(here().box.project, 'probe'))
+        const { stdout } = await here().sh('./probe')
+        const probes = runProbe('./probe', () => stdout)
+        const others = probes.filter(probe => !isSafe(probe)).map(({ id, outcome }) => `${id} ${outcome}`)
+        expect(others).toEqual(OF_A_GUEST)
+        expect(probes.filter(probe => !isTwin(probe)).length).toBeGreaterThanOrEqual(150)
+        expect(probes.filter(isTwin).length).toBeGreaterThanOrEqual(50)
+      },
+    )
 
     onMachine('P12 the guest has the memory and the processes of the limits, and no more', async () => {
       const { stdout } = await here().sh('grep MemTotal /proc/meminfo; nproc; bash -c "ulimit -u"')

@@ -15,6 +15,7 @@ const FILES = [
   'index',
   'logs/HEAD',
   'logs/refs/stash',
+  'refs/stash',
   'MERGE_HEAD',
   'rebase-merge',
   'rebase-apply',
@@ -22,8 +23,9 @@ const FILES = [
   // One that was made inside: the host never has its HEAD.
   'worktrees',
 ]
-/** A repository with more directories of loose refs is looked at in part. The end of the run looks at all of it. */
+/** A repository with more loose refs is looked at in part. The end of the run looks at all of it. */
 const MAX_DIRECTORIES = 200
+const MAX_REFS = 500
 
 /** Stands in a fingerprint that leaves directories out. */
 export const IN_PART = '…'
@@ -32,19 +34,23 @@ export const IN_PART = '…'
 function fingerprint(dir: string, records: readonly string[]): string {
   const parts: string[] = []
   let left = MAX_DIRECTORIES
+  let refsLeft = MAX_REFS
   const walk = (path: string): void => {
     if (left-- <= 0) return
     parts.push(look(path))
-    for (const name of directoriesIn(path)) walk(`${path}/${name}`)
+    const { directories, files } = namesIn(path)
+    // git makes a new file for each value. Other tools write into the file, and the directory does not change.
+    for (const name of files) if (refsLeft-- > 0) parts.push(look(`${path}/${name}`))
+    for (const name of directories) walk(`${path}/${name}`)
   }
   for (const record of records) {
     for (const file of FILES) parts.push(look(`${dir}/${record}/${file}`))
     if (record.startsWith('worktrees/')) continue
     // Not `refs` itself, and not pen's own refs in it.
-    for (const name of directoriesIn(`${dir}/${record}/refs`))
+    for (const name of namesIn(`${dir}/${record}/refs`).directories)
       if (name !== 'pen') walk(`${dir}/${record}/refs/${name}`)
   }
-  if (left < 0) parts.push(IN_PART)
+  if (left < 0 || refsLeft < 0) parts.push(IN_PART)
   return parts.join(' ')
 }
 
@@ -62,13 +68,18 @@ function look(path: string): string {
 }
 
 /** A link is not followed. */
-function directoriesIn(path: string): readonly string[] {
+function namesIn(path: string): {
+  readonly directories: readonly string[]
+  readonly files: readonly string[]
+} {
+  const [directories, files]: [string[], string[]] = [[], []]
   try {
-    if (!lstatSync(path).isDirectory()) return []
-    const entries = readdirSync(path, { withFileTypes: true })
-    return entries.slice(0, MAX_DIRECTORIES).flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
+    if (lstatSync(path).isDirectory())
+      for (const entry of readdirSync(path, { withFileTypes: true }))
+        (entry.isDirectory() ? directories : files).push(entry.name)
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
-    return []
   }
+  // One more than the walk looks at, so that it knows.
+  return { directories: directories.slice(0, MAX_DIRECTORIES + 1), files: files.slice(0, MAX_REFS + 1) }
 }

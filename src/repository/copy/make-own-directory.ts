@@ -41,8 +41,29 @@ const COPIED_FILES =
 const MAX_FILES = 2000
 const MAX_REFS_BYTES = 1024 ** 3
 /** For the sandbox's git: a monitor of the host's is not there, and packing pays only in the host's repository. */
-export const OWN_KEYS = ['core.fsmonitor', 'core.checkstat', 'core.trustctime', 'gc.auto', 'maintenance.auto']
-const OWN_SETTINGS = '[core]\n\tfsmonitor = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n'
+export const OWN_KEYS = [
+  'core.fsmonitor',
+  'core.checkstat',
+  'core.trustctime',
+  'core.sharedrepository',
+  'gc.auto',
+  'maintenance.auto',
+  'extensions.preciousobjects',
+]
+/**
+ * A shared repository needs setgid directories, which no sandbox can make. `git gc` would drop objects that the host has now; the
+ * user's git may drop them there, with the branch.
+ */
+const OWN_SETTINGS = `[core]
+\tfsmonitor = false
+\tsharedRepository = umask
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[extensions]
+\tpreciousObjects = true
+`
 /** In a sandbox of root's, files have another owner than in the index. git would read every file to see that it is the same. */
 const FOR_ROOT = '[core]\n\tcheckStat = minimal\n\ttrustctime = false\n'
 
@@ -68,12 +89,16 @@ export function makeOwnDirectory(git: GitDirectory, to: string, synced: string):
   const log = readIfThere(`${to}/logs/refs/stash`)?.toString('latin1').split('\n') ?? []
   const stashes = log.flatMap(line => /^\S+ ([0-9a-f]+) /.exec(line)?.[1] ?? [])
   writeFileSync(synced, syncedText(heads, packed, stashes))
-  for (const submodule of submodules) {
-    const below = submodule.path.slice(path.length)
-    const [own, file] = [`${to}${below}`, syncedFile(synced, below)]
-    makeOwnDirectory(submodule, own, file)
-    writeFileSync(inStepFile(file), bothFingerprints(own, submodule.path))
-  }
+  for (const submodule of submodules) addSubmodule(submodule, submodule.path.slice(path.length), to, synced)
+}
+
+/** `to` is the directory of its superproject, which may be hostile: through a link, pen would write elsewhere. */
+export function addSubmodule(submodule: GitDirectory, below: string, to: string, synced: string): void {
+  for (let end = below.indexOf('/', 1); end > 0; end = below.indexOf('/', end + 1))
+    if (lookAt(`${to}${below.slice(0, end)}`)?.isDirectory() === false) return
+  const [own, file] = [`${to}${below}`, syncedFile(synced, below)]
+  makeOwnDirectory(submodule, own, file)
+  writeFileSync(inStepFile(file), bothFingerprints(own, submodule.path))
 }
 
 /** The directory itself stays: a container may have been requested with it. Everything below it may be hostile. */

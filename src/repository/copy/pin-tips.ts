@@ -25,8 +25,9 @@ export interface Pinned {
 }
 
 export async function pinTips(pinned: Pinned): Promise<void> {
-  const { refs, heads } = readSynced(`${pinned.entry}/synced`)
-  const tips = [...new Set([...[...heads.values()].flatMap(({ commit }) => commit ?? []), ...refs.values()])]
+  const { refs, heads, stashes } = readSynced(`${pinned.entry}/synced`)
+  const checkedOut = [...heads.values()].flatMap(({ commit }) => commit ?? [])
+  const tips = [...new Set([...checkedOut, ...refs.values(), ...stashes])]
   const [first] = tips
   if (first === undefined) return
   const zeros = '0'.repeat(first.length)

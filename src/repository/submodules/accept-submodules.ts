@@ -14,7 +14,7 @@ import { parentsOf, pathText } from '../sync/changed-paths.ts'
 import { currentCommit, readState } from '../sync/state.ts'
 import { writeSynced } from '../sync/synced-file.ts'
 import { MAX_SYNC_MS, type SyncAllOptions } from '../sync-all.ts'
-import { moduleName, setAsidePlanted } from './gitlink-places.ts'
+import { indexes, moduleName, setAsidePlanted, type Worktrees } from './gitlink-places.ts'
 
 const MAKE = `unset GIT_WORK_TREE; export GIT_DIR="$GIT_DIR/$1"
   mkdir -p "$GIT_DIR" && git init -q --bare -b main --object-format="$2" && git config core.bare false &&
@@ -22,28 +22,29 @@ const MAKE = `unset GIT_WORK_TREE; export GIT_DIR="$GIT_DIR/$1"
 
 /** New submodules of commits that the user agrees to, as absolute paths. Call it before they come over. */
 export async function newSubmodules(options: SyncAllOptions): Promise<readonly string[]> {
-  const { git, entry, workspace, records, consent = new Set() } = options
+  const { git, entry, records, consent = new Set() } = options
   using host = new HostGit(git.path, `${entry}/empty`)
   const places = new Set<string>()
-  // It may be a commit of a submodule, or have come over before.
-  const has = { script: 'git cat-file -e "$1^{tree}"' }
-  const ids: string[] = []
-  for (const id of consent) if ((await host.run({ ...has, args: [id] })).code === 0) ids.push(id)
-  const current = currentCommit(await readState(host.run), records)
   const until = Date.now() + MAX_SYNC_MS
-  const needed = new Consent(guardedIn(options, git.path, host.run), {
-    refs: ids,
-    stashes: [],
-    current,
-    until,
-  })
-  for (const id of ids)
-    for (const { path, before, after } of [
-      ...[...(await needed.toNew(id)).values()].flat(),
-      ...(await needed.toStep(current, id)),
-    ])
-      if (after.startsWith('160000') && !before.startsWith('160000'))
-        places.add(`${workspace}/${pathText(path)}`)
+  const tops = new Map(indexes(options).map(({ dir, top }) => [dir, top]))
+  for (const { path } of [git, ...git.submodules]) {
+    const guarded = guardedIn(options, path, host.run)
+    const { at } = guarded
+    const top = tops.get(path) ?? options.workspace
+    // It may be a commit of another repository, or have come over before.
+    const has = { script: 'git cat-file -e "$1^{tree}"', ...at }
+    const ids: string[] = []
+    for (const id of consent) if ((await host.run({ ...has, args: [id] })).code === 0) ids.push(id)
+    const current = currentCommit(await readState(host.run, at.gitDir), path === git.path ? records : ['.'])
+    const needed = new Consent(guarded, { refs: ids, stashes: [], current, until })
+    for (const id of ids)
+      for (const change of [
+        ...[...(await needed.toNew(id)).values()].flat(),
+        ...(await needed.toStep(current, id)),
+      ])
+        if (change.after.startsWith('160000') && !change.before.startsWith('160000'))
+          places.add(`${top}/${pathText(change.path)}`)
+  }
   return [...places]
 }
 
@@ -70,24 +71,22 @@ export function holdStopped(stateDir: string): readonly Lock[] {
   return held
 }
 
-/** Gives each place a repository of the host's, without commits yet: the next sync brings them. Returns lines for the user. */
-export async function makeModules(
-  options: SyncAllOptions,
-  places: readonly string[],
-): Promise<readonly string[]> {
-  const { git, entry, dir, workspace, records } = options
+/** Gives each place a repository of the host's, without commits yet: the next sync brings them. */
+export async function makeModules(options: SyncAllOptions, places: readonly string[]): Promise<void> {
+  const { git, entry, dir, workspace } = options
   using host = new HostGit(git.path, `${entry}/empty`)
   for (const place of places) {
     const below = moduleName(git.path, readGitFile(`${place}/.git`))
     if (below !== undefined && existsSync(`${git.path}/${below}`)) continue
     const settings = below === undefined ? undefined : readGitConfig(`${dir}/${below}/config`)
-    // In a submodule's repository, others lie below its own `modules`.
-    const isNested = parentsOf(below ?? '').some(
+    // In a submodule's repository, others lie below its own `modules`. The rest of it is git's.
+    const isAmongFiles = parentsOf(below ?? '').some(
       parent =>
         moduleName(git.path, `${git.path}/${parent}`) !== undefined &&
-        existsSync(`${git.path}/${parent}/HEAD`),
+        existsSync(`${git.path}/${parent}/HEAD`) &&
+        !below?.startsWith(`${parent}/modules/`),
     )
-    if (below === undefined || settings === undefined || isNested) continue
+    if (below === undefined || settings === undefined || isAmongFiles) continue
     const isLong = settings.some(({ key, value }) => key === 'extensions.objectformat' && value === 'sha256')
     const up = '../'.repeat(below.split('/').length + 1)
     const tree = git.path === `${workspace}/.git` ? `${up}${place.slice(workspace.length + 1)}` : place
@@ -100,9 +99,14 @@ export async function makeModules(
       stashes: new Set(),
     })
   }
-  // A pointer that leads nowhere, or a repository in the working tree itself.
-  return setAsidePlanted(
-    { workspace, own: { git, records, workspace }, enclosing: [] },
+}
+
+/**
+ * A pointer that leads nowhere, or a repository in the working tree itself. Call it when each sandbox's directory was asked:
+ * another one may have the repository. Returns lines for the user.
+ */
+export const setAsideLeft = (worktrees: Worktrees, places: readonly string[]): readonly string[] =>
+  setAsidePlanted(
+    { workspace: worktrees.workspace, own: worktrees, enclosing: [] },
     places.map(place => `${place}/.git`),
   )
-}

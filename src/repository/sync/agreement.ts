@@ -9,11 +9,13 @@ export class Agreement implements Synced {
   readonly refs: Map<string, string>
   readonly heads: Map<string, Head>
   readonly stashes: Set<string>
+  readonly operations: Map<string, string>
 
-  constructor({ refs, heads, stashes }: Synced) {
+  constructor({ refs, heads, stashes, operations = new Map() }: Synced) {
     this.refs = new Map(refs)
     this.heads = new Map(heads)
     this.stashes = new Set(stashes)
+    this.operations = new Map(operations)
   }
 
   /** Where both differ, the agreement of before stays, so that the difference is seen again. */
@@ -27,6 +29,9 @@ export class Agreement implements Synced {
     for (const record of records) {
       const head = own.heads.get(record)
       if (head !== undefined && sameHead(head, theirs.heads.get(record))) this.heads.set(record, head)
+      const { operation } = head ?? {}
+      if (operation === undefined) this.operations.delete(record)
+      else if (operation === theirs.heads.get(record)?.operation) this.operations.set(record, operation)
     }
     const [here, there] = [new Set(own.stashes), new Set(theirs.stashes)]
     for (const id of this.stashes) if (!here.has(id) && !there.has(id)) this.stashes.delete(id)

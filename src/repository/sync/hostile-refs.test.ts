@@ -22,6 +22,7 @@ const state = (
   stashes,
   largeFiles: [],
   others: new Map(),
+  isInPart: false,
 })
 
 const main = { 'refs/heads/main': OLD }
@@ -30,6 +31,7 @@ const before: Synced = {
   refs: new Map(Object.entries(main)),
   heads: new Map([['.', onMain]]),
   stashes: new Set(),
+  operations: new Map(),
 }
 
 const rules = (some: Partial<SyncRules> = {}): SyncRules => ({

@@ -87,6 +87,8 @@ class Merging {
     if (on.some(([, { isBusy }]) => isBusy))
       return `${shown} waits: a rebase, merge, pick or bisect is unfinished on the host, or its index is locked`
     const commit = await this.#commit(old, id, shown)
+    if (commit === undefined)
+      return `${shown} has no commit in common with the sandbox's commits; to look at them: git log ${word}`
     if (typeof commit !== 'string')
       return `${shown} conflicts with the sandbox's commits in ${some(commit)}; to resolve it: git stash -u && git merge ${word}`
     const paths = await this.#needsConsent(old, id, commit, records)
@@ -137,12 +139,21 @@ class Merging {
     return result.flatMap(change => (agreed.has(key(change)) ? [] : [change.path]))
   }
 
-  /** The merge, or the commit itself where one side has the other. The paths of conflicts otherwise. */
-  async #commit(ours: string, theirs: string, branch: string): Promise<string | readonly string[]> {
+  /**
+   * The merge, or the commit itself where one side has the other. The paths of conflicts otherwise. Undefined for unrelated
+   * histories.
+   */
+  async #commit(
+    ours: string,
+    theirs: string,
+    branch: string,
+  ): Promise<string | readonly string[] | undefined> {
     const contains = async (older: string, newer: string): Promise<boolean> =>
       (await this.#git({ script: 'git merge-base --is-ancestor "$1" "$2"', args: [older, newer] })).code === 0
     if (await contains(theirs, ours)) return ours
     if (await contains(ours, theirs)) return theirs
+    if ((await this.#git({ script: 'git merge-base "$1" "$2"', args: [ours, theirs] })).code === 1)
+      return undefined
     const merged = await this.#git({ script: MERGE, args: [ours, theirs] })
     const [tree = '', ...paths] = fields(merged.stdout)
     if (merged.code === 1) return paths

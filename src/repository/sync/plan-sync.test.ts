@@ -31,6 +31,7 @@ const state = (
   stashes,
   largeFiles: [],
   others: new Map(),
+  isInPart: false,
 })
 
 const rules = (was: Refs, more: Partial<SyncRules> = {}): SyncRules => ({
@@ -175,7 +176,11 @@ describe('HEAD', () => {
       state(refs, { '.': from }),
       state(refs, { '.': to }),
       rules(refs, {
-        synced: { refs: new Map(Object.entries(refs)), heads: new Map([['.', was]]), stashes: new Set() },
+        synced: {
+          refs: new Map(Object.entries(refs)),
+          heads: new Map([['.', was]]),
+          stashes: new Set(),
+        },
       }),
     )
   const [main, x] = [head(MAIN, 'A'), head('refs/heads/x', 'B')]
@@ -210,7 +215,16 @@ describe('HEAD', () => {
     const plan = await planSync(
       state({}, { 'worktrees/w': x }),
       state({}, { 'worktrees/w': main }),
-      rules({}, { synced: { refs: new Map(), heads: new Map([['worktrees/w', main]]), stashes: new Set() } }),
+      rules(
+        {},
+        {
+          synced: {
+            refs: new Map(),
+            heads: new Map([['worktrees/w', main]]),
+            stashes: new Set(),
+          },
+        },
+      ),
     )
     expect(plan.worktrees).toEqual([])
   })

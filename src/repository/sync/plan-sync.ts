@@ -12,6 +12,8 @@ export interface Synced {
   readonly heads: ReadonlyMap<string, Head>
   /** A stash that one side has dropped since does not come back. */
   readonly stashes: ReadonlySet<string>
+  /** Unfinished operations that both had, by worktree. */
+  readonly operations?: ReadonlyMap<string, string>
 }
 
 export interface RefMove {

@@ -55,7 +55,9 @@ describe('the record of the last sync', () => {
               return [at, { branch, commit, isBusy: false, isOpen: false }]
             }),
           )
-          const synced = { refs: new Map(Object.entries(refs)), heads, stashes: new Set(Object.values(refs)) }
+          const operations = new Map(Object.keys(some).map(at => [at, 'd'.repeat(64)]))
+          const stashes = new Set(Object.values(refs))
+          const synced = { refs: new Map(Object.entries(refs)), heads, stashes, operations }
           writeSynced(file, synced)
           expect(readSynced(file)).toEqual(synced)
         }),

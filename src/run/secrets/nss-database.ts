@@ -2,7 +2,6 @@
  * A database of NSS that trusts one authority. Chromium and its headless shell read `~/.pki/nssdb`, and ignore the
  * system's bundle. NSS opens the database for writing, so the sandbox has a copy of its own.
  */
-import { Database } from 'bun:sqlite'
 import { derIn } from './java-truststore.ts'
 
 /** Attributes of PKCS #11 and of NSS, as NSS names its columns. */
@@ -25,6 +24,8 @@ export function nssDatabase(pem: string): Buffer {
     { [CLASS]: CERTIFICATE, ...both, ...certificate, [SUBJECT]: subject, [ID]: digest('sha1') },
     { [CLASS]: TRUST, ...both, ...trust },
   ]
+  // Only the first start of a project needs it.
+  const { Database } = process.getBuiltinModule('bun:sqlite') as typeof import('bun:sqlite')
   using database = new Database(':memory:')
   const columns = [...new Set(rows.flatMap(row => Object.keys(row)))]
   database.run(`CREATE TABLE nssPublic (id PRIMARY KEY UNIQUE ON CONFLICT ABORT, ${columns.join(', ')})`)

@@ -41,7 +41,7 @@ export async function prepareOpening(
   const randomFor = (text: string): Random => authority.randomFor(text)
   const [signIns, given] = [secrets.filter(isSignIn), secrets.filter(secret => !isSignIn(secret))]
   const values = await secretValues(given, world, randomFor)
-  const trusting = await withTrust(plan, {
+  const trusting = withTrust(plan, {
     authority,
     stateDir: project.stateDir,
     volumes: facts.volumes,

@@ -2,7 +2,16 @@
  * Makes programs in a sandbox trust the project's authority. The system's bundle is covered by a copy that also has the
  * authority. Runtimes with a list of their own get variables. No setting of the user is needed.
  */
-import { constants, copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import {
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { writeFileAtomically } from '../../base/atomic-file.ts'
 import { AUTHORITY_BUNDLES } from '../../base/authority-bundle.ts'
 import { dirname } from '../../base/posix-path.ts'
@@ -12,6 +21,7 @@ import type { Plan, Step, Variable } from '../../plan/plan.ts'
 import { type GuestPath, type HostPath, isWithin } from '../../policy/files/path.ts'
 import { SANDBOX_HOME } from '../../policy/profile.ts'
 import { storeOf, withCertificate } from './java-truststore.ts'
+import { nssDatabase } from './nss-database.ts'
 
 /** Truststores of Java: Debian, Fedora. */
 const JAVA_STORES = ['/etc/ssl/certs/java/cacerts', '/etc/pki/java/cacerts']
@@ -51,21 +61,25 @@ interface TrustRequest {
   readonly own: ReadonlySet<string>
 }
 
-export async function withTrust(plan: Plan, request: TrustRequest): Promise<Plan> {
+export function withTrust(plan: Plan, request: TrustRequest): Plan {
   const { authority, stateDir, volumes, hostBundle, isImage, own } = request
   const directory = `${stateDir}/trust`
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const keep = (name: string, content: string | Buffer): HostPath => {
+  /** A file that is made from others, and again when one of them or the authority has changed. */
+  const made = (name: string, sources: readonly string[], make: () => string | Buffer): HostPath => {
     const path = `${directory}/${name}`
-    const bytes = Buffer.from(content as string, 'latin1')
-    // An unchanged file keeps its times, so that the cached /etc stays valid.
-    if (bytesOf(path)?.equals(bytes) !== true) writeFileAtomically(path, bytes, { mode: 0o644 })
+    const from = JSON.stringify([authority.certificate, ...sources.map(identityOf)])
+    if (bytesOf(`${path}.from`)?.toString() === from && existsSync(path)) return path as HostPath
+    writeFileAtomically(path, Buffer.from(make() as string, 'latin1'), { mode: 0o644 })
+    writeFileAtomically(`${path}.from`, from)
     return path as HostPath
   }
   const bundles = AUTHORITY_BUNDLES.flatMap(path => realPathOf(path) ?? [])
-  const system = bundles[0] === undefined ? '' : `${readFileSync(bundles[0], 'latin1').trimEnd()}\n`
-  const bundle = keep('bundle.pem', system + authority.certificate)
-  const single = keep('authority.pem', authority.certificate)
+  const [system] = bundles
+  const all = (): string =>
+    `${system === undefined ? '' : `${readFileSync(system, 'latin1').trimEnd()}\n`}${authority.certificate}`
+  const bundle = made('bundle.pem', bundles, all)
+  const single = made('authority.pem', [], () => authority.certificate)
   const show = (from: HostPath, at: string): Step => ({
     op: 'bind',
     from,
@@ -73,16 +87,24 @@ export async function withTrust(plan: Plan, request: TrustRequest): Promise<Plan
     mode: 'ro',
     why: isImage ? 'certificate authorities' : 'system',
   })
-  const javaSteps = (isImage ? IMAGE_JAVA_STORES : JAVA_STORES).flatMap(path => {
-    if (isImage) return [show(keep('java', storeOf(system + authority.certificate)), path)]
-    const real = realPathOf(path)
-    const store = real === undefined ? undefined : bytesOf(real)
-    const extended = store && withCertificate(store, 'pen', authority.certificate)
-    return real === undefined || extended === undefined ? [] : [show(keep('java', extended), real)]
-  })
+  const java = (real: string) => (): Buffer => {
+    const store = bytesOf(real) ?? Buffer.alloc(0)
+    return withCertificate(store, 'pen', authority.certificate) ?? store
+  }
+  const javaSteps = isImage
+    ? IMAGE_JAVA_STORES.map(path =>
+        show(
+          made('image-java', bundles, () => storeOf(all())),
+          path,
+        ),
+      )
+    : JAVA_STORES.flatMap(path => realPathOf(path) ?? []).map(real =>
+        show(made('java', [real], java(real)), real),
+      )
+  const nss = made('nss', [], () => nssDatabase(authority.certificate))
   const steps = [
     ...javaSteps,
-    ...(await nssSteps(plan, { authority, directory, volumes })),
+    ...nssSteps(plan, nss, volumes),
     show(single, AUTHORITY_PATH),
     show(bundle, AUTHORITIES_PATH),
     ...[...new Set(isImage ? IMAGE_BUNDLES : bundles)].map(path => show(bundle, path)),
@@ -110,24 +132,12 @@ export async function withTrust(plan: Plan, request: TrustRequest): Promise<Plan
  * NSS writes beside its database, so it gets a volume, and a new copy at each start. What is in the volume is hostile: a
  * file of the same name is removed, never followed.
  */
-async function nssSteps(
-  { steps }: Plan,
-  {
-    authority,
-    directory,
-    volumes,
-  }: { readonly authority: Authority; readonly directory: string; readonly volumes: HostPath },
-): Promise<Step[]> {
+function nssSteps({ steps }: Plan, made: HostPath, volumes: HostPath): Step[] {
   // Something of the user's own is there.
-  if (
-    steps.some(({ op, at }) => op === 'bind' && (isWithin(NSS_PATH, at) || isWithin(at, dirname(NSS_PATH))))
+  const isTaken = steps.some(
+    ({ op, at }) => op === 'bind' && (isWithin(NSS_PATH, at) || isWithin(at, dirname(NSS_PATH))),
   )
-    return []
-  const made = `${directory}/${new Bun.CryptoHasher('sha256').update(authority.certificate).digest('hex').slice(0, 32)}.nss`
-  if (bytesOf(made) === undefined) {
-    const { nssDatabase } = await import('./nss-database.ts')
-    writeFileAtomically(made, nssDatabase(authority.certificate), { mode: 0o644 })
-  }
+  if (isTaken) return []
   const from = `${volumes}/nss` as HostPath
   mkdirSync(from, { recursive: true, mode: 0o700 })
   const file = `${from}/cert9.db`
@@ -141,6 +151,12 @@ async function nssSteps(
 }
 
 const variable = (name: string, value: string): Variable => ({ name, value, secret: false })
+
+/** Changes with the file. */
+function identityOf(path: string): readonly string[] {
+  const { ino, size, mtimeNs } = statSync(path, { bigint: true })
+  return [path, ...[ino, size, mtimeNs].map(String)]
+}
 
 function realPathOf(path: string): string | undefined {
   try {

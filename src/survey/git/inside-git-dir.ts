@@ -5,6 +5,7 @@
 import { PenError } from '../../base/error.ts'
 import { dirname, resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
+import { sha256 } from '../../base/sha256.ts'
 import type { GitDirectory } from '../../plan/facts.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { Places, refuseHardLink } from '../places.ts'
@@ -102,8 +103,13 @@ export class GitSurvey {
       this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: gitDir })
       this.gitlinks(gitDir, dirname(pointer))
     }
-    const submodules = found.map(({ gitDir }, i) => ({ ...this.#borrowed(gitDir, i + 1), submodules: [] }))
-    return { ...this.#borrowed(dir, 0), submodules }
+    // The same in each run: the sandbox's directory names it, and clones that were made inside do.
+    const nameOf = (gitDir: string): string => sha256(gitDir.slice(dir.length)).slice(0, 16)
+    const submodules = found.map(({ gitDir }) => ({
+      ...this.#borrowed(gitDir, nameOf(gitDir)),
+      submodules: [],
+    }))
+    return { ...this.#borrowed(dir, '0'), submodules }
   }
 
   /** What it leads to in the project. Its git directory is not in the sandbox. */
@@ -257,8 +263,8 @@ export class GitSurvey {
     })
   }
 
-  #borrowed(path: string, number: number): Omit<GitDirectory, 'submodules'> {
-    const lentAt = `${GIT_LENT}/${number}`
+  #borrowed(path: string, name: string): Omit<GitDirectory, 'submodules'> {
+    const lentAt = `${GIT_LENT}/${name}`
     const hasLfs = this.places.look(`${path}/lfs`)?.isDirectory() === true
     return { path, lentAt, alternates: alternates(path, `${lentAt}/objects`), hasLfs }
   }

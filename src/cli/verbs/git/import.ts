@@ -1,7 +1,12 @@
 import { EXIT } from '../../../base/error.ts'
 import type { Lock } from '../../../config/lock.ts'
 import { shownCommits } from '../../../repository/consent/held-commits.ts'
-import { holdStopped, makeModules, newSubmodules } from '../../../repository/submodules/accept-submodules.ts'
+import {
+  holdStopped,
+  makeModules,
+  newSubmodules,
+  setAsideLeft,
+} from '../../../repository/submodules/accept-submodules.ts'
 import { Budget } from '../../../repository/sync/budget.ts'
 import { mergeAside } from '../../../repository/sync/merge-aside.ts'
 import { budgetFile, syncAll } from '../../../repository/sync-all.ts'
@@ -30,14 +35,17 @@ export const verb = defineVerb({
     const { prepared, repositories } = await ownRepositories(env)
     const consent = flags.accept ? shownCommits(prepared.loaded.project.stateDir) : new Set<string>()
     const locks: Lock[] = []
+    const added = new Set<string>()
     try {
       for (const options of repositories) {
         Budget.forget(budgetFile(options.entry))
         const places = await newSubmodules({ ...options, consent })
         if (places.length > 0 && locks.length === 0)
           locks.push(...holdStopped(prepared.loaded.project.stateDir))
-        lines.push(...(await makeModules(options, places)))
+        await makeModules(options, places)
+        for (const place of places) added.add(place)
       }
+      for (const options of repositories.slice(0, 1)) lines.push(...setAsideLeft(options, [...added]))
       if (flags.merge) lines.push(...(await mergeInto(prepared, consent)))
       // The survey finds the repositories that were just made.
       const now = flags.accept ? (await ownRepositories(env)).repositories : repositories
