@@ -86,6 +86,7 @@ time.sleep(1); print("went on")'`
     expect(await box.sh(plant(2))).toMatchObject({ code: 0, stdout: 'went on\n' })
     const { code, stdout, stderr } = await box.sh(plant(50))
     expect([code, stdout, stderr]).toEqual([137, '', expect.stringContaining('again and again')])
+    expect((await pen(box, 'logs', '--all')).stdout).toMatch(/ended: exit 137: places: .* again and again/)
     expect(readdirSync(box.project)).toEqual([])
   },
   { once: OF_THE_SUPERVISOR },
