@@ -151,11 +151,15 @@ describe('an evil object is refused', () => {
   })
 })
 
-test('after a refused import a good one comes over, and nothing was lost inside', async () => {
+test('beside a refused commit a good one comes over, and nothing is lost inside', async () => {
   using two = started()
   const good = two.commitInside('two')
   const evil = branch(two, put(two, 'tree', entry('1160000', 'lib', put(two, 'blob', 'x'))))
-  await expectRefused(two, 'not taken over')
+  const { isComplete, lines } = await two.sync()
+  expect([isComplete, lines.join()]).toEqual([false, expect.stringContaining('evil stays in the sandbox')])
+  expect(two.host.git('rev-parse', 'main')).toBe(good)
+  expect(two.host.git('cat-file', '--batch-all-objects', '--batch-check')).not.toContain(evil)
+  two.host.git('fsck', '--strict')
   expect(two.inside('cat-file', '-t', evil)).toBe('commit')
   rmSync(`${two.own}/refs/heads/evil`)
   expect(await two.sync()).toEqual({ isComplete: true, hasFailed: false, lines: [] })

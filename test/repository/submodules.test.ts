@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { emptyModule } from '../../src/plan/git-steps.ts'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { heldCommits } from '../../src/repository/consent/held-commits.ts'
 import { OwnRepository } from '../../src/repository/own-repository.ts'
@@ -151,6 +152,34 @@ describe('submodules', () => {
     symlinkSync(elsewhere, `${two.own}/modules`)
     const last = await OwnRepository.open(two.options, 'third')
     expect(existsSync(`${elsewhere}/lib`)).toBe(false)
-    expect((await last.finish()).join()).toContain('no repository any more')
+    expect((await last.finish()).join()).toContain('this run got a new copy')
+  })
+
+  test('checked out inside alone: they stay there, until the host checks them out and gets the commits', async () => {
+    using two = withSubmodules('lib')
+    using _library = two.library
+    two.host.git('submodule', '--quiet', 'deinit', '-f', 'lib')
+    rmSync(`${two.host.dir}/modules`, { recursive: true })
+    two.start()
+    const own = await OwnRepository.open(two.options, 'run')
+    const place = emptyModule(own.dir, `${two.host.top}/lib`)
+    const made = `${two.own}/modules/lib`
+    mkdirSync(`${two.own}/modules`)
+    two.host.git('clone', '-q', '--no-local', '--separate-git-dir', made, two.library.top, place)
+    const at = (...args: string[]) => two.host.git(`--git-dir=${made}`, `--work-tree=${place}`, ...args)
+    at('switch', '-q', '-c', 'fix')
+    at('commit', '-q', '--allow-empty', '-m', 'in the submodule')
+    const id = at('rev-parse', 'HEAD')
+    const top = two.commitInside('two')
+    expect((await own.finish()).join()).toContain('alone stay in it (lib)')
+    expect(two.host.git('rev-parse', 'main')).toBe(top)
+    const next = await OwnRepository.open(two.options, 'next')
+    expect(at('rev-parse', 'HEAD')).toBe(id)
+    expect((await next.finish()).join()).toContain('git submodule update --init lib')
+    two.host.git('submodule', '--quiet', 'update', '--init', 'lib')
+    const last = await OwnRepository.open(two.survey(), 'last')
+    expect(await last.finish()).toEqual([])
+    expect(two.host.at('lib', 'rev-parse', 'fix')).toBe(id)
+    expect(existsSync(made)).toBe(false)
   })
 })

@@ -265,6 +265,13 @@ describe('not signed, and nothing is sent', () => {
     ])
       expect(await ask(OTHER, request)).toContain('x-pen-denied: not-signed')
     expect(serverOf(OTHER).text).toBe(before)
+    const parts = [
+      signature(),
+      DATE,
+      hash('UNSIGNED-PAYLOAD'),
+      'Content-Type: multipart/form-data; boundary=x',
+    ]
+    expect(await ask(S3, s3(parts, 'POST /bucket', '--x'))).toContain('ok')
   })
 
   const sts = (line: string, body = '', more = '') =>

@@ -58,7 +58,8 @@ export function awsSigningOf(
   const scope = { region, service }
   if (!fitsHost(host, scope))
     return notSigned(`a request for ${service} in ${region} at this host`, OTHER_SCOPE)
-  if (fields.some(({ key, value }) => folded(key) === 'content-type' && /^multipart\/form-data/i.test(value)))
+  // Services of Amazon read no call from such a body.
+  if (!AMAZON.test(host) && fields.some(isFormInParts))
     return notSigned('a form in parts, in which a call could be')
   const hashes = fields.filter(({ key }) => key === HASH).map(({ value }) => value)
   const [payload] = hashes
@@ -143,6 +144,9 @@ const isOfForm = ({ key, value }: Field): boolean =>
   folded(key) === 'content-type'
     ? /^application\/x-www-form-urlencoded(?:; *charset=utf-8)?$/i.test(value)
     : !/^(?:content-encoding|x-amz-target|smithy-protocol)$/.test(folded(key))
+
+const isFormInParts = ({ key, value }: Field): boolean =>
+  folded(key) === 'content-type' && /^multipart\/form-data/i.test(value)
 
 const isFormType = ({ key, value }: Field): boolean =>
   folded(key) === 'content-type' && /form-urlencoded/i.test(value)

@@ -66,7 +66,9 @@ const WRITE = `cd "$GIT_DIR/objects" && new=tmp_objdir-pen-$1 && rm -rf "$new" &
     for file in "$new"/pack/*.$end; do [ ! -e "$file" ] || mv -f "$file" pack/ || exit; done
   done
 )
-code=$?; rm -rf "$new"; exit $code`
+code=$?
+[ $code = 0 ] || [ "$(stat -f -c %a . || echo 1000)" -gt 256 ] || echo "no space left on the disk of $PWD" >&2
+rm -rf "$new"; exit $code`
 
 export interface ImportOptions {
   readonly world: BoxWorld

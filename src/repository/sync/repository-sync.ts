@@ -118,12 +118,14 @@ export class RepositorySync {
 
   /** First the sandbox's changes go to the host, then the host's go to the sandbox. */
   async run(): Promise<SyncReport> {
-    const { box, host, records, gitDir } = this.#options
+    const { box, host, gitDir } = this.#options
     const [read, theirs] = await Promise.all([
       readState(box.run, gitDir, 'all'),
       readHostState(host.run, gitDir),
     ])
-    if (!records.every(record => read.heads.has(record)) && this.#synced.heads.size > 0)
+    // `git worktree remove` inside removes the record of a worktree.
+    const records = this.#options.records.filter(record => read.heads.has(record))
+    if (records.length === 0 && this.#synced.heads.size > 0)
       throw new Error(`the sandbox's git directory is damaged: nothing was taken over from it`)
     this.#synced.addApplied(await this.#journal.catchUp(host.run, this.#at, theirs))
     this.#synced.addSame(read, theirs, records)
@@ -131,7 +133,7 @@ export class RepositorySync {
     const large = await importLargeFiles(this.#options, own.largeFiles)
     const { out, needed } = await this.#planToHost(own, theirs)
     const tools = (await onlyInside(host.run, this.#at, own)).map(([name]) => ({ name, ...OTHER }))
-    const plan = { ...out, refused: [...large, ...out.refused, ...tools] }
+    const plan = { ...out, refused: [...large, ...out.refused, ...tools, ...(own.isInPart ? [ODD] : [])] }
     const { aside, refused, ...applied } = await this.#toHost(plan, needed)
     const after = await readHostState(host.run, gitDir)
     const back = await planSync(after, own, {
@@ -315,4 +317,9 @@ export class RepositorySync {
   }
 }
 
+const ODD = {
+  name: 'a ref, stash or worktree',
+  why: 'pen cannot read what git says of it',
+  fix: 'give it a plain name inside, or remove it: git worktree list, git stash list',
+}
 const OTHER = { why: 'it is no branch, tag or note', fix: 'make a branch of it inside, or delete it' }
