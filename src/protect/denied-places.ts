@@ -6,16 +6,14 @@
 import type { BigIntStats } from 'node:fs'
 import { throughLocked } from '../base/beneath/beneath.ts'
 import { lookAt, Unseen } from '../base/beneath/look-at.ts'
-import { PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
-import { printable } from '../base/printable.ts'
-import { locate } from '../config/locate.ts'
 import { isPattern, nameMatches } from '../policy/files/glob.ts'
 import { isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { AnyDepth } from '../survey/any-depth.ts'
 import { isNonUtf8, matchingNames } from '../survey/expand.ts'
-import { leadsThroughProc, linksOf, linkText } from '../survey/links.ts'
+import { linkText } from '../survey/links.ts'
+import { DeniedLinks } from './denied-links.ts'
 import { TOO_MANY, TreeWatch } from './tree-watch.ts'
 
 /** One deny rule, as the components of its path. */
@@ -35,8 +33,6 @@ const MAX_PLACES = 10_000
 const MAX_DIRECTORIES = 10_000
 /** How many are named in messages. */
 const MAX_TOLD = 20
-/** Places to which one denied link may lead during a run. */
-const MAX_TARGETS = 4
 
 /** A denied place, one that needs a survey, or irrelevant. */
 export type Judged = { readonly place: string } | 'survey' | 'nothing'
@@ -54,8 +50,7 @@ export class DeniedPlaces {
   #tree: TreeWatch | undefined
   /** Targets of links that do not exist yet, or that a link led to before. */
   #dangling = new Set<string>()
-  /** Each denied link, and where it led to in this run. */
-  readonly #targets = new Map<string, Set<string>>()
+  readonly #links = new DeniedLinks()
 
   /**
    * `roots` are the host's directories that the sandbox sees, each at its own path. `git` is the host's git directory, in
@@ -194,8 +189,7 @@ export class DeniedPlaces {
   #descend(trail: Trail, dir: string, level: number, list: typeof matchingNames): void {
     const component = trail.names[level]
     if (component === undefined) return
-    const steps = this.#directories.get(dir) ?? []
-    this.#directories.set(dir, [...steps, { trail, level }])
+    this.#decide(trail, dir, level)
     if (this.#directories.size > MAX_DIRECTORIES) this.#overflows ??= TOO_MANY
     if (this.#overflows !== undefined) return
     // By a path below it: the directory itself may be locked against a listing (`chmod 333`), and open to the sandbox.
@@ -221,53 +215,29 @@ export class DeniedPlaces {
     else if (stats.isDirectory() || !trail.directoryOnly) this.#add(path)
   }
 
-  /** Nothing can be mounted on a link, and a link alone reveals nothing. Its target is covered. */
   #throughLink(trail: Trail, link: string): void {
-    this.#watchLinks(link)
-    try {
-      const { real, kind } = locate(link)
-      this.#remember(link, real)
-      if (kind === 'absent' || kind === 'unreachable') {
-        // The target is denied as soon as it exists, so the path to it is watched.
-        if (this.#dangling.size < MAX_PLACES) this.#dangling.add(real)
-        else this.#overflows ??= TOO_MANY
-        return
-      }
-      const root = dirname(real)
-      if (this.#roots.every(top => real === top || !isWithin(real, top))) return
-      if (this.#roots.some(top => isWithin(top, real))) return
-      const steps = this.#directories.get(root) ?? []
-      const names = [real.slice(root.length + 1)]
-      this.#directories.set(root, [...steps, { trail: { ...trail, root, names }, level: 0 }])
-      if (!trail.directoryOnly || this.#look(real)?.isDirectory()) this.#add(real)
-    } catch (error) {
-      // A loop of links reveals nothing. It is watched.
-      if (!(error instanceof PenError)) throw error
+    const { links, real, isThere, earlier, overflows } = this.#links.follow(link, this.#textOf)
+    this.#overflows ??= overflows
+    for (const path of links)
+      if (this.#roots.some(top => isWithin(path, top))) this.#decide({ ...split(path), directoryOnly: false })
+    for (const before of earlier)
+      if (this.#roots.every(top => !isWithin(top, before))) this.#dangling.add(before)
+    if (real === undefined) return
+    if (!isThere) {
+      // The target is denied as soon as it exists, so the path to it is watched.
+      if (this.#dangling.size < MAX_PLACES) this.#dangling.add(real)
+      else this.#overflows ??= TOO_MANY
+      return
     }
+    if (this.#roots.every(top => real === top || !isWithin(real, top))) return
+    if (this.#roots.some(top => isWithin(top, real))) return
+    this.#decide({ ...split(real), directoryOnly: trail.directoryOnly })
+    if (!trail.directoryOnly || this.#look(real)?.isDirectory()) this.#add(real)
   }
 
-  /** A sandbox that turns a link all the time could read what the host writes through it in between. */
-  #remember(link: string, real: string): void {
-    const reals = (this.#targets.get(link) ?? new Set()).add(real)
-    this.#targets.set(link, reals)
-    if (this.#targets.size > MAX_PLACES) this.#overflows ??= TOO_MANY
-    if (reals.size > MAX_TARGETS)
-      this.#overflows ??= `the link ${printable(link, 200)} changed too often while the sandbox ran`
-    for (const before of reals)
-      if (before !== real && this.#roots.every(top => !isWithin(top, before))) this.#dangling.add(before)
-  }
-
-  /** A link of the chain that changes is a reason for a survey. */
-  #watchLinks(link: string): void {
-    const links = linksOf(link, this.#textOf)
-    if (leadsThroughProc(links))
-      this.#overflows ??= `the link ${printable(link, 200)} leads through /proc, where nothing can be covered`
-    for (const path of links) {
-      if (path === link || this.#roots.every(top => !isWithin(path, top))) continue
-      const { root, names } = split(path)
-      const steps = this.#directories.get(root) ?? []
-      this.#directories.set(root, [...steps, { trail: { root, names, directoryOnly: false }, level: 0 }])
-    }
+  /** A name in this directory decides. */
+  #decide(trail: Trail, dir = trail.root, level = 0): void {
+    this.#directories.set(dir, [...(this.#directories.get(dir) ?? []), { trail, level }])
   }
 
   #add(path: string): void {

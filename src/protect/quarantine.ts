@@ -229,16 +229,21 @@ export class Quarantine {
       mkdirSync(dir, { recursive: true, mode: 0o700 })
       this.#count ||= lastNumber(dir)
       const label = `${String(++this.#count).padStart(4, '0')}-${spot.name}`
-      const { mayBeUsers } = p
       const taken = moveOut(spot, dir, label)
       if (taken === undefined) return undefined
-      p.mayBeUsers = false
       if (taken.stuck !== undefined) {
         const { aside, why } = taken.stuck
-        return { kind: 'stuck', path, why, mayBeUsers, aside: `${dirname(path)}/${aside}` }
+        return { kind: 'stuck', path, why, mayBeUsers: p.mayBeUsers, aside: `${dirname(path)}/${aside}` }
       }
       const restored = spot.depth === p.names.length && putBack(p, spot)
-      return { kind: 'moved', path, to: `${dir}/${label}`, what: taken.what, restored, mayBeUsers }
+      return {
+        kind: 'moved',
+        path,
+        to: `${dir}/${label}`,
+        what: taken.what,
+        restored,
+        mayBeUsers: p.mayBeUsers,
+      }
     } catch (error) {
       const why = errnoOf(error)
       if (why === undefined) throw error

@@ -70,7 +70,7 @@ function heldInWords({ how, path, result }: HoldEvent, times: number): string {
   const where = printable(path, 1024)
   if (how === 'cover')
     return result === 'held'
-      ? `denied: ${where} appeared or was replaced while the sandbox ran, and was covered${often}`
+      ? `denied: ${where} appeared or was replaced while the sandbox ran, and was covered${often}. If the sandbox made it, remove it before you put a secret there`
       : `denied: ${where} appeared or was replaced while the sandbox ran and could not be covered (${printable(result.failed, 200)}): the sandbox could read it`
   return result === 'held'
     ? `protected: ${where} was replaced on the host while the sandbox ran, and is held again${often}; for a moment the sandbox could write it`

@@ -7,13 +7,13 @@ import type { AuditEventInput } from '../audit/event.ts'
 import type { Running } from '../backend/backend.ts'
 import { lookAt, Unseen } from '../base/beneath/look-at.ts'
 import { isNoSpace } from '../base/beneath/tree.ts'
-import { isOpenInside, type OpenFile } from '../base/kernel/open-inside.ts'
 import type { Loaded } from '../config/load.ts'
 import { isWithin } from '../policy/files/path.ts'
 import { hostServices } from '../survey/host-services.ts'
 import { ListingCache } from '../survey/listing-cache.ts'
 import { type Held, NOTHING, type Watched } from '../survey/places.ts'
 import type { Surveyed } from '../survey/survey.ts'
+import { closedFile } from './closed-file.ts'
 import { DeniedPlaces } from './denied-places.ts'
 import { DirectoryWatch } from './directory-watch.ts'
 import { Quarantine } from './quarantine.ts'
@@ -33,6 +33,8 @@ export interface WatchOptions {
   readonly whilePaused: (act: () => Promise<void>) => Promise<void>
   readonly tell: (line: string) => void
   readonly record: (event: AuditEventInput) => void
+  /** The sandbox must end. The user has the reason as a line already. */
+  readonly onEnd: (why: string) => void
 }
 
 /** Shorter runs need no watch. */
@@ -42,8 +44,6 @@ const SHARE = 20
 /** A look that takes longer in all ends the run: nothing that pauses a sandbox is certain to hold it. */
 const CATCH_UP_MS = 5000
 const MAX_WRITES = 5
-/** How long a paused sandbox may take to stand still. */
-const STILL_MS = 400
 
 export class PlaceWatch {
   readonly #options: WatchOptions
@@ -205,35 +205,10 @@ export class PlaceWatch {
     await mine
   }
 
-  /** The replaced file at a held place, if no process inside has it open. The sandbox is paused when it does not stand still. */
-  async #closedFile(path: string): Promise<OpenFile | undefined> {
-    const { running } = this.#options
-    const init = running.initPid()
-    // The file server of another kernel keeps files open by itself.
-    if (init === undefined || running.ownKernel === true) return undefined
-    const isClosed = (): OpenFile | 'open' | undefined => {
-      const stats = lookAt(path)
-      if (stats === undefined) return 'open'
-      const file = { path, dev: stats.dev, ino: stats.ino }
-      const isOpen = isOpenInside(init, file)
-      return isOpen === undefined ? undefined : isOpen ? 'open' : file
-    }
-    let found = isClosed()
-    if (found === undefined)
-      await this.#whilePaused(async () => {
-        const end = performance.now() + STILL_MS
-        while (found === undefined && performance.now() < end) {
-          found = isClosed()
-          if (found === undefined) await Bun.sleep(STILL_MS / 20)
-        }
-      })
-    return found === 'open' ? undefined : found
-  }
-
   #end(why: string): void {
     if (this.#life === 'ended') return
     this.#report.say(why)
-    this.#options.running.kill()
+    this.#options.onEnd(why)
   }
 
   #onEvent(event: QuarantineEvent): void {
@@ -268,7 +243,9 @@ export class PlaceWatch {
   }
 
   async #holdAgain(event: HoldEvent): Promise<void> {
-    const closed = await this.#closedFile(event.path).catch(() => undefined)
+    const { running } = this.#options
+    const paused = (act: () => Promise<void>) => this.#whilePaused(act)
+    const closed = await closedFile(event.path, running, paused).catch(() => undefined)
     if (this.#life === 'ended') return
     try {
       const stays = this.#quarantine.hold(event.path, closed)

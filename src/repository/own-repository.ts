@@ -19,7 +19,7 @@ import { Unseen } from '../base/beneath/look-at.ts'
 import { errnoOf } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import { printable } from '../base/printable.ts'
-import { type Lock, tryLock } from '../config/lock.ts'
+import { type Lock, takeLock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { looksLikeGitDir } from '../survey/git/directory.ts'
@@ -28,6 +28,7 @@ import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
 import { isGitDirectory } from './copy/is-git-directory.ts'
 import { MountedPlaces } from './copy/mounted-places.ts'
 import type { Pinned } from './copy/pin-tips.ts'
+import { leftInside } from './submodules/left-inside.ts'
 import type { RefEvent } from './sync/repository-sync.ts'
 import type { SyncAllOptions, SyncResult } from './sync-all.ts'
 
@@ -148,11 +149,19 @@ export class OwnRepository {
     if (this.#result?.hasFailed || !isSeen) await this.#sync()
     this.#seen = this.#look()
     this.#isOpen = isOpen
+    const left = leftInside(this.#options, this.dir)
+    if (left !== undefined) {
+      const { hasFailed = false, lines = [] } = this.#result ?? {}
+      this.#result = { isComplete: false, hasFailed, lines: [...lines, left] }
+    }
     const tools = filesOfTools(this.dir, this.#places)
     if (this.#result !== undefined && tools.length > 0) this.#lines.push(keptForTools(tools, this.dir))
     if (this.#result?.isComplete && tools.length === 0) {
       this.#lines.push(...(await import('./adopt/take-repository.ts')).keepAdopted(this.#entry))
-      ;(await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
+      // A `pen git import` may be at work. Then the next start finds nothing new.
+      const lock = tryLock(`${this.#entry}.sync`)
+      if (lock !== undefined) (await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
+      lock?.release()
     }
     // After a failure the next start syncs again.
     else if (!this.#result?.hasFailed)
@@ -195,14 +204,14 @@ export class OwnRepository {
     this.#seen = this.#look()
     if (seen === this.#seen && !this.#seen.includes(IN_PART)) return
     if (this.#kind === 'clean' || !existsSync(`${this.#entry}/synced`)) await this.#copy()
-    else if (!(await (await import('./sync-all.ts')).isReadable(this.#options, this.dir))) {
-      await this.#setAside('could not be read')
-      await this.#copy()
-    } else {
-      await this.#sync()
-      if (this.#result?.isComplete || !(await this.#lacksCommits())) return
-      await this.#setAside('needs commits that the host has no more')
-      this.#result = undefined
+    else {
+      const { isReadable, lacksCommits } = await import('./sync-all.ts')
+      // The host's objects are borrowed: the user may have pruned them, or made a new repository at the same place.
+      const [canRead, lacks] = await Promise.all(
+        [isReadable, lacksCommits].map(ask => ask({ ...this.#options, entry: this.#entry }, this.dir)),
+      )
+      if (canRead && !lacks) return await this.#sync()
+      await this.#setAside(canRead ? 'needs commits that the host has no more' : 'could not be read')
       await this.#copy()
     }
   }
@@ -216,12 +225,6 @@ export class OwnRepository {
       const { addSubmodule } = await import('./copy/make-own-directory.ts')
       addSubmodule(submodule, below, this.dir, `${this.#entry}/synced`)
     }
-  }
-
-  /** The host's objects are borrowed: the user may have pruned them, or made a new repository at the same place. */
-  async #lacksCommits(): Promise<boolean> {
-    const { lacksCommits } = await import('./sync-all.ts')
-    return await lacksCommits({ ...this.#options, entry: this.#entry }, this.dir)
   }
 
   /** No process of a sandbox uses the directory now: a lock is of a git that was killed. */
@@ -243,10 +246,20 @@ export class OwnRepository {
 
   async #copy(): Promise<void> {
     const { emptyEntry, makeOwnDirectory } = await import('./copy/make-own-directory.ts')
+    using _lock = await this.#lockSync()
     emptyEntry(this.#entry)
     makeOwnDirectory(this.#options.git, this.dir, `${this.#entry}/synced`)
     this.#kind = 'clean'
     this.#seen = this.#look()
+  }
+
+  /** A `pen git import` may be at work. */
+  async #lockSync(): Promise<Disposable> {
+    const lock = await takeLock(`${this.#entry}.sync`, {
+      timeoutMs: 60_000,
+      busy: 'another pen syncs this repository',
+    })
+    return { [Symbol.dispose]: () => lock.release() }
   }
 
   #look(): string {

@@ -30,13 +30,17 @@ export interface Pending {
   readonly commit: string | undefined
 }
 
-export async function pendingIn({
-  git,
-  world,
-  records,
-  entry,
-  dir,
-}: SyncAllOptions): Promise<readonly Pending[]> {
+export async function pendingIn(options: SyncAllOptions): Promise<readonly Pending[]> {
+  try {
+    return await readPending(options)
+  } catch (error) {
+    // The run ended meanwhile, and left nothing.
+    if (!existsSync(`${options.entry}/synced`)) return []
+    throw error
+  }
+}
+
+async function readPending({ git, world, records, entry, dir }: SyncAllOptions): Promise<readonly Pending[]> {
   using host = new HostGit(git.path, `${entry}/empty`)
   const box = new GitBox(world, git, dir)
   const out: Pending[] = []
@@ -65,7 +69,7 @@ export async function pendingIn({
         out.push({ name: `${before}stash`, what: 'not on the host yet', commit })
     for (const [name, commit] of await onlyInside(host.run, at, own))
       out.push({ name: printable(`${before}${name}`, 200), what: 'not on the host yet', commit })
-    const ours = below === undefined ? records : ['.']
+    const ours = (below === undefined ? records : ['.']).filter(record => own.heads.has(record))
     const made = [...own.heads.keys()].filter(record => !theirs.heads.has(record))
     for (const record of [...ours, ...made]) {
       const { branch, commit, isOpen } = own.heads.get(record) ?? {}

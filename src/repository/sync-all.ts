@@ -6,13 +6,12 @@ import { takeLock } from '../config/lock.ts'
 import type { GitDirectory } from '../plan/facts.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { showSetting } from '../survey/git/config.ts'
-import { readGitConfig } from '../survey/git/directory.ts'
+import { repositorySettings } from '../survey/git/directory.ts'
 import { guardedIn } from './consent/consent.ts'
 import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
 import { isGitDirectory } from './copy/is-git-directory.ts'
 import { inStepFile, OWN_KEYS, syncedFile } from './copy/make-own-directory.ts'
 import { GitBox } from './git/git-box.ts'
-import { runGit } from './git/git-runner.ts'
 import { HostGit } from './git/host-git.ts'
 import { Budget } from './sync/budget.ts'
 import { describeReport } from './sync/describe-sync.ts'
@@ -71,6 +70,8 @@ export async function syncAll(options: SyncAllOptions): Promise<SyncResult> {
   })
   let host: HostGit | undefined
   try {
+    // The run ended while this one waited, and left nothing.
+    if (!existsSync(`${entry}/synced`)) return { isComplete: true, hasFailed: false, lines: [] }
     const until = Date.now() + MAX_SYNC_MS
     host = new HostGit(git.path, `${entry}/empty`, until)
     const box = new GitBox(world, git, dir, until)
@@ -154,7 +155,7 @@ export async function isReadable(
     readState(box.run).catch(() => undefined),
     box.run({ script: 'git ls-files --stage >/dev/null' }),
   ])
-  return records.every(record => state?.heads.has(record)) && entries.code === 0
+  return records.some(record => state?.heads.has(record)) && entries.code === 0
 }
 
 /** Commits that the host's refs name, and all before them, are there. */
@@ -173,8 +174,9 @@ export async function lacksCommits(
     const inStep = inStepFile(syncedFile(`${entry}/synced`, below))
     if (isInStep(inStep, bothFingerprints(`${dir}${below}`, path))) continue
     const at = below === '' ? {} : { gitDir: below.slice(1) }
-    const known = await runGit(host.run, { script: "git for-each-ref --format='^%(objectname)'", ...at })
-    if ((await box.run({ script: WALK, input: known, ...at })).code === 3) return true
+    const known = await host.run({ script: "git for-each-ref --format='^%(objectname)'", ...at })
+    if (known.code === 0 && (await box.run({ script: WALK, input: known.stdout, ...at })).code === 3)
+      return true
   }
   return false
 }
@@ -204,7 +206,7 @@ const deepestFirst = (git: GitDirectory): readonly GitDirectory[] =>
 /** Settings do not cross: one could make the host's git run a program. */
 function changedSettings(theirs: string, own: string): string[] {
   const read = (dir: string) =>
-    new Map((readGitConfig(`${dir}/config`) ?? []).map(setting => [showSetting(setting), setting.key]))
+    new Map(repositorySettings(dir).map(setting => [showSetting(setting), setting.key]))
   const host = read(theirs)
   const changed = [...read(own)]
     .filter(([shown, key]) => !host.has(shown) && !OWN_KEYS.includes(key))
@@ -219,6 +221,4 @@ function changedSettings(theirs: string, own: string): string[] {
 
 /** A partial clone lacks objects on purpose. */
 const isPartial = (gitDir: string): boolean =>
-  readGitConfig(`${gitDir}/config`)?.some(({ key }) =>
-    /^(?:extensions\.partialclone|remote\.promisor)$/.test(key),
-  ) === true
+  repositorySettings(gitDir).some(({ key }) => /^(?:extensions\.partialclone|remote\.promisor)$/.test(key))

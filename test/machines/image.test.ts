@@ -26,7 +26,7 @@ skipUnless(missing === undefined, missing ?? '')(
 )
 
 onMachine(
-  'P1 with an image the guest has its programs and files, and none of the host’s',
+  'P1 with an image the guest has its programs and files, and none of the host’s, also as root',
   async () => {
     if (who === undefined || missing !== undefined) return
     const engine = podmanOf(who)
@@ -55,6 +55,11 @@ onMachine(
       const [tree = ''] = readdirSync(join(box.home, '.pen/cache/images')).filter(name =>
         name.endsWith('.tree'),
       )
+      expect(existsSync(join(box.home, '.pen/cache/images', tree, 'bin/new'))).toBe(false)
+      here.configure(JSON.stringify({ ...CONFIG, vm: { root: true } }))
+      expect(
+        (await run('id -u; echo echo changed >/bin/new; sh /bin/new; ls /var/lib')).stdout.split('\n'),
+      ).toEqual([...['0', 'changed', 'containers', 'docker', '']])
       expect(existsSync(join(box.home, '.pen/cache/images', tree, 'bin/new'))).toBe(false)
       here.configure(JSON.stringify({ ...CONFIG, tools: { shell: false } }))
       const refused = await here.start(['run', '--', 'only-in-image'], { timeoutMs: 100_000 }).ended

@@ -72,3 +72,14 @@ test.each(['directly', 'through a link', 'by a relative path'])(
     two.host.git('fsck', '--strict')
   },
 )
+
+test('settings that were changed inside are named, also those of the worktree', async () => {
+  using two = new TwoRepositories()
+  two.host.commit('one')
+  two.host.git('config', 'extensions.worktreeConfig', 'true')
+  two.start()
+  two.inside('config', 'user.nick', 'shared')
+  two.inside('config', '--worktree', 'user.nick', 'own')
+  const { lines } = await two.sync()
+  expect(lines.join()).toContain('stay in it: user.nick=shared, user.nick=own;')
+})

@@ -101,7 +101,11 @@ onlyWhen(isHostRoot())('an import that fails on a full disk leaves nothing, and 
     two.inside('add', '.')
     two.inside('commit', '-q', '-m', 'large')
     const before = two.listing()
-    expect((await two.sync()).hasFailed).toBe(true)
+    const { hasFailed, lines } = await two.sync()
+    expect([hasFailed, lines.join()]).toEqual([
+      true,
+      expect.stringContaining(`no space left on the disk of ${objects}`),
+    ])
     expect(two.listing()).toEqual(before)
     mount('-o', 'remount,size=20m')
     expect(await two.sync()).toMatchObject({ isComplete: true })

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { renameSync, writeFileSync } from 'node:fs'
-import { tryGit } from '../temporary-repository.ts'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { TwoRepositories } from './two-repositories.ts'
 
 const DONE = { isComplete: true, hasFailed: false, lines: [] }
@@ -288,6 +287,18 @@ describe('everyday git inside', () => {
     expect(two.host.git('rev-list', '--count', 'other', 'main')).toBe('1')
   })
 
+  test('a worktree of the host that is removed inside stays on the host, and holds up nothing', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.host.git('worktree', 'add', '-q', 'inner', '-b', 'inner')
+    two.start()
+    rmSync(`${two.own}/worktrees/inner`, { recursive: true })
+    const id = two.commitInside('two')
+    expect(await two.sync()).toEqual(DONE)
+    expect(two.host.git('rev-parse', 'main')).toBe(id)
+    expect(two.host.git('worktree', 'list')).toContain('[inner]')
+  })
+
   test('a worktree that is made inside is reported, and its branch is on the host', async () => {
     using two = started()
     two.inside('worktree', 'add', '-q', `${two.host.top}/made`, '-b', 'made')
@@ -360,17 +371,6 @@ describe('the other way', () => {
     expect(await two.sync()).toEqual(DONE)
     expectSame(two)
   })
-})
-
-test("a ref of a tool's own is named, also behind a thousand of the host's", async () => {
-  using two = new TwoRepositories()
-  const id = two.host.commit('one')
-  const lines = Array.from({ length: 1100 }, (_, i) => `create refs/changes/${i} ${id}\n`)
-  tryGit(two.host.top, ['update-ref', '--stdin'], { input: lines.join('') })
-  two.start()
-  two.inside('update-ref', 'refs/checkpoints/1', two.inside('commit-tree', '-m', 'x', 'main^{tree}'))
-  const { isComplete, lines: told } = await two.sync()
-  expect([isComplete, told]).toEqual([false, [expect.stringContaining('refs/checkpoints/1 stays')]])
 })
 
 test("a ref of a tool's own stays inside with a line, and one whose commit the host has needs none", async () => {

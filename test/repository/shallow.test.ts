@@ -47,7 +47,7 @@ describe('history that the sandbox fetched', () => {
     expect([isComplete, lines.length, lines.join()]).toEqual([
       false,
       1,
-      expect.stringMatching(/pull stays in the sandbox: .*; fix: fetch all of its history inside/),
+      expect.stringMatching(/pull stays in the sandbox: .*; fix: .*git fetch --unshallow/),
     ])
     expect(two.host.git('rev-parse', 'main')).toBe(id)
     expect(two.host.git('for-each-ref', '--format=%(refname)')).toBe('refs/heads/main')

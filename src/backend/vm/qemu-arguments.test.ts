@@ -60,6 +60,11 @@ describe('the command line of QEMU', () => {
     expect(words()).toContain('size=1024M,share=on')
   })
 
+  test('spares the kernel its slow measurement only where QEMU translates', () => {
+    expect(words()).toContain(' lpj=')
+    expect(words({ accelerator: 'kvm' })).not.toContain(' lpj=')
+  })
+
   test('of a trial has neither files nor orders', () => {
     const trial = words({ descriptors: undefined, accelerator: 'kvm' })
     expect(trial).toContain('-accel kvm -cpu host')

@@ -62,9 +62,11 @@ export function qemuArguments(
     ...['-kernel', machine.kernel, '-initrd', machine.initramfs],
     ...[
       '-append',
-      [...KERNEL_WORDS, descriptors === undefined ? 'PEN_TRIAL=1' : `PEN_NETWORK=${online ? 1 : 0}`].join(
-        ' ',
-      ),
+      [
+        ...KERNEL_WORDS,
+        ...(machine.accelerator === 'tcg' ? [LPJ] : []),
+        descriptors === undefined ? 'PEN_TRIAL=1' : `PEN_NETWORK=${online ? 1 : 0}`,
+      ].join(' '),
     ],
     ...['-chardev', 'stdio,id=console,signal=off', '-serial', 'chardev:console'],
     ...['-object', 'rng-builtin,id=entropy', '-device', 'virtio-rng-pci,rng=entropy'],
@@ -91,10 +93,10 @@ const sandboxDevices = (daemon: string, { tree, project, orders, monitor }: Mach
 ]
 
 /**
- * How long the kernel's busy loops take, for about 2.5 GHz. Measuring it takes two seconds for every further vCPU without
- * KVM. Only drivers of real devices need it to be right.
+ * How long the kernel's busy loops take, for about 2.5 GHz. Measuring it takes two seconds for every further vCPU when
+ * QEMU translates. Only drivers of real devices need it to be right.
  */
 const LPJ = 'lpj=10000000'
 
 /** `panic=-1` with `-no-reboot`: a guest whose first process or kernel fails ends QEMU. */
-const KERNEL_WORDS = ['console=ttyS0', 'quiet', 'panic=-1', 'no_timer_check', 'random.trust_cpu=on', LPJ]
+const KERNEL_WORDS = ['console=ttyS0', 'quiet', 'panic=-1', 'no_timer_check', 'random.trust_cpu=on']

@@ -12,7 +12,12 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type FoundRepository, findRepositories, searchBudget } from './planted-repositories.ts'
+import {
+  describeRepository,
+  type FoundRepository,
+  findRepositories,
+  searchBudget,
+} from './planted-repositories.ts'
 
 let ws = ''
 beforeAll(() => {
@@ -129,6 +134,19 @@ describe('repositories below the root', () => {
     expect(planted.sort()).toEqual([
       ['new', true],
       ['old', false],
+    ])
+  })
+
+  test('one that borrows objects which only the sandbox has is named with commands that repair it', () => {
+    gitDir('clones/plain/.git')
+    gitDir("clones/it's $(here)/.git")
+    file('clones/plain/.git/objects/info/alternates', '/elsewhere/objects\n')
+    file("clones/it's $(here)/.git/objects/info/alternates", '/run/pen-git/0/objects\n')
+    const lines = search(0, '/clones').flatMap(one => describeRepository(one) ?? [])
+    const place = `'${ws}/clones/it'\\''s $(here)`
+    expect(lines.toSorted()).toEqual([
+      `a repository was made or changed during the run at ${ws}/clones/it's $(here) that lacks objects on the host, because it borrows them in the sandbox (fix: pen run -- git -C ${place}' repack -adq && pen run -- rm ${place}/.git/objects/info/alternates')`,
+      `a repository was made or changed during the run at ${ws}/clones/plain`,
     ])
   })
 

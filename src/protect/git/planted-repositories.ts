@@ -4,7 +4,9 @@
  */
 import { readdirSync, statfsSync } from 'node:fs'
 import { absent, lookAt, Unseen } from '../../base/beneath/look-at.ts'
-import { printable } from '../../base/printable.ts'
+import { PenError } from '../../base/error.ts'
+import { printable, shellWord } from '../../base/printable.ts'
+import { readRegularFile } from '../../base/regular-file.ts'
 import { riskySettings } from '../../survey/git/config.ts'
 import { looksLikeGitDir, readGitConfig, readGitFile, readPointer } from '../../survey/git/directory.ts'
 import { NO_TEXT, NonUtf8Directories } from '../../survey/non-utf8-directories.ts'
@@ -17,6 +19,8 @@ export interface FoundRepository {
   readonly planted: boolean
   /** Why the host's git could run something in it: settings and hooks. Empty for a plain clone. Hostile text. */
   readonly risks: readonly string[]
+  /** Its git directory, when it borrows objects by a path that only the sandbox has. `git clone` of a local path copies that. */
+  readonly borrower?: string
 }
 
 export interface Search {
@@ -43,6 +47,7 @@ const MAX_FOUND = 100
 const MAX_RISKS = 20
 /** File system timestamps are coarser than our clock. */
 const SLACK_MS = 20
+const MAX_ALTERNATES = 64 * 1024
 
 /** For a command that ended by itself, and for a sandbox whose end `pen stop` waits for. */
 const MOST_MS = { command: 2000, kept: 500 }
@@ -139,13 +144,34 @@ export const searchUnfinished = (sinceMs: number): string =>
   `not all directories were searched for repositories made during the run; to see them: find . -mindepth 2 -name .git -cmin -${Math.ceil((Date.now() - sinceMs) / 60_000) + 1}`
 
 /** One line for the user; undefined when there is nothing to report. */
-export function describeRepository({ path, planted, risks }: FoundRepository): string | undefined {
+export function describeRepository(found: FoundRepository): string | undefined {
+  const { path, planted, risks, borrower } = found
   if (!planted && risks.length === 0) return undefined
   const what = planted ? 'a repository was made or changed during the run' : 'a nested repository'
-  const where = `${what} at ${printable(path, 1024)}`
+  const where = `${what} at ${printable(path, 1024)}${borrower === undefined ? '' : borrows(path, borrower)}`
   if (risks.length === 0) return where
   const obeyed = risks.map(risk => printable(risk, 120)).join(', ')
   return `${where}: git on the host would obey ${obeyed}`
+}
+
+function borrows(path: string, gitDir: string): string {
+  const [place, file] = [path, `${gitDir}/objects/info/alternates`].map(name => shellWord(name))
+  const fix =
+    place === undefined || file === undefined
+      ? 'clone it with --no-local'
+      : `pen run -- git -C ${place} repack -adq && pen run -- rm ${file}`
+  return ` that lacks objects on the host, because it borrows them in the sandbox (fix: ${fix})`
+}
+
+/** Undefined also when pen cannot read the file. The paths in it are the sandbox's. */
+function borrower(gitDir: string): Pick<FoundRepository, 'borrower'> {
+  try {
+    const text = readRegularFile(`${gitDir}/objects/info/alternates`, { maxBytes: MAX_ALTERNATES })
+    return text?.includes('/run/pen-git/') ? { borrower: gitDir } : {}
+  } catch (error) {
+    if (!(error instanceof PenError)) throw error
+    return {}
+  }
 }
 
 function repositoryAt(dir: string, since: number): FoundRepository | undefined {
@@ -158,12 +184,13 @@ function repositoryAt(dir: string, since: number): FoundRepository | undefined {
       form: 'bare',
       planted: isNew(`${dir}/HEAD`, since),
       risks: risksOf(dir),
+      ...borrower(dir),
     }
   }
   if (stats.isDirectory()) {
     const planted =
       isNew(`${dotGit}/HEAD`, since) || isNew(`${dotGit}/config`, since) || isNew(`${dotGit}/hooks`, since)
-    return { path: dir, form: 'directory', planted, risks: risksOf(dotGit) }
+    return { path: dir, form: 'directory', planted, risks: risksOf(dotGit), ...borrower(dotGit) }
   }
   const planted = isNew(dotGit, since)
   if (stats.isSymbolicLink()) return { path: dir, form: 'link', planted, risks: ['its .git is a link'] }

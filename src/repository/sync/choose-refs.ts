@@ -30,7 +30,8 @@ export interface Chosen {
   readonly elsewhere: ReadonlySet<string>
 }
 
-const FIX = 'fetch all of its history inside, or delete it there; then: pen git import'
+const FIX =
+  'pen git import tries again; inside, fetch all of its history (git fetch --unshallow), or delete it'
 
 export type ChoiceRules = Pick<SyncRules, 'synced' | 'maxNew' | 'crosses' | 'records' | 'judge'>
 

@@ -22,6 +22,7 @@ const state = (
   stashes,
   largeFiles: [],
   others: new Map(),
+  isInPart: false,
 })
 
 const main = { 'refs/heads/main': OLD }

@@ -31,6 +31,7 @@ const state = (
   stashes,
   largeFiles: [],
   others: new Map(),
+  isInPart: false,
 })
 
 const rules = (was: Refs, more: Partial<SyncRules> = {}): SyncRules => ({

@@ -32,6 +32,8 @@ export interface RepositoryState {
   readonly stashes: readonly string[]
   /** The ids of git-lfs objects, if they were asked for. */
   readonly largeFiles: readonly string[]
+  /** There is more, which pen cannot read. */
+  readonly isInPart: boolean
 }
 
 /** The files of an unfinished operation in a worktree's directory. */
@@ -43,7 +45,8 @@ const FORGET = `[ "$(${DIGEST})" != "$1" ] || (cd "$GIT_DIR" && rm -rf ${OPERATI
 /** One line per fact. Names come last, because a ref name may contain any byte above the space. */
 const SCRIPT = `
 git for-each-ref --format='%(if)%(symref)%(then)symbolic%(else)ref %(objectname) %(refname)%(end)' refs/heads refs/tags refs/notes refs/remotes || exit 3
-git rev-parse -q --verify refs/stash >/dev/null && git rev-list -g -n 1000 refs/stash -- | sed 's/^/stash /'
+git rev-parse -q --verify refs/stash | sed 's/^/stash /'
+git rev-parse -q --verify refs/stash >/dev/null && { git rev-list -g -n 1000 refs/stash -- || echo unknown; } | sed 's/^/stash /'
 [ "$1" = all ] && git for-each-ref --format='other %(objectname) %(refname)' | grep -v -E ' refs/((heads|tags|notes|remotes|pen|bisect|rewritten|worktree|prefetch)/|stash$)'
 [ "$1" = all ] && (cd "$GIT_DIR/lfs/objects" 2>/dev/null && find . -type f -name '????????????????????????????????????????????????????????????????' | sed 's/^/large /')
 top=$GIT_DIR
@@ -79,7 +82,7 @@ const MAX_NAME = 1024
 /** About 400,000 refs, whose lines take a second. pen's other work waits meanwhile. */
 const MAX_ANSWER = 32 * 1024 * 1024
 
-/** Of the sandbox's repository. What is not in the form of a fact is ignored: it cannot mean anything else. */
+/** Of the sandbox's repository. What is not in the form of a fact stays in the sandbox. */
 export const readState = (
   git: GitRunner,
   gitDir?: string,
@@ -116,7 +119,8 @@ async function read(
   const refs = new Map<string, string>()
   const others = new Map<string, string>()
   const heads = new Map<string, Head>()
-  const stashes: string[] = []
+  const stashes = new Set<string>()
+  let isInPart = false
   const largeFiles: string[] = []
   const output = await runGit(git, {
     script: SCRIPT,
@@ -133,7 +137,8 @@ async function read(
     if (kind === 'ref' && OBJECT_ID.test(id) && name.length <= MAX_NAME && words.length === 2)
       refs.set(name, id)
     else if (kind === 'other' && OBJECT_ID.test(id)) others.set(name, id)
-    else if (kind === 'stash' && OBJECT_ID.test(id)) stashes.push(id)
+    else if (kind === 'stash' && OBJECT_ID.test(id)) stashes.add(id)
+    else if (kind === 'stash') isInPart = true
     else if (kind === 'large' && largeId !== undefined) largeFiles.push(largeId)
     else if (kind === 'head' && RECORD.test(record))
       heads.set(record, {
@@ -145,9 +150,12 @@ async function read(
         returnsTo: open === 'open' && back.startsWith('refs/') ? back : undefined,
         isBare: open === 'bare',
       })
-    else if (kind !== 'symbolic') onOdd(line)
+    else if (kind !== 'symbolic') {
+      isInPart = true
+      onOdd(line)
+    }
   }
-  return { refs, others, heads, stashes, largeFiles }
+  return { refs, others, heads, stashes: [...stashes], largeFiles, isInPart }
 }
 
 /**
@@ -209,8 +217,10 @@ export async function hasStaged(
   for (const record of records) {
     const call = { script: STAGED, ...recordAt(at, record) }
     const [here, there] = await Promise.all([own(call), theirs?.(call)])
-    const known = there === undefined ? Buffer.alloc(0) : there.code === 0 ? there.stdout : undefined
-    if (here.code !== 0 || known === undefined || !here.stdout.equals(known)) return true
+    if (here.code !== 0 || (there !== undefined && there.code !== 0)) return true
+    const known = new Set(there?.stdout.toString('latin1').split('\n'))
+    const lines = here.stdout.toString('latin1').split('\n')
+    if (lines.some(line => line !== '' && !known.has(line))) return true
   }
   return false
 }

@@ -42,6 +42,10 @@ export function readGitConfig(file: string): readonly GitSetting[] | undefined {
   return text === undefined ? undefined : parseGitConfig(text)
 }
 
+/** Of a repository, and of the worktree that is at `record`. */
+export const repositorySettings = (commonDir: string, record = commonDir): readonly GitSetting[] =>
+  [`${commonDir}/config`, `${record}/config.worktree`].flatMap(file => readGitConfig(file) ?? [])
+
 /** The working tree that a submodule's settings name. git keeps it in `config.worktree` where worktrees have settings of their own. */
 export function workTreeOf(gitDir: string): string | undefined {
   const shared = readGitConfig(`${gitDir}/config`) ?? []

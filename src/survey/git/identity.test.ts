@@ -18,11 +18,11 @@ const put = (path: string, text: string): void => {
 const NO_SYSTEM = { GIT_CONFIG_NOSYSTEM: '1' }
 
 /** What pen reads, and what git itself says of the same files. */
-function both(env: Record<string, string> = {}): [unknown, unknown] {
-  const text = gitIdentity(work, home, { ...NO_SYSTEM, ...env })
+function both(env: Record<string, string> = {}, at = work): [unknown, unknown] {
+  const text = gitIdentity(at, home, { ...NO_SYSTEM, ...env })
   const ours = Object.fromEntries((parseGitConfig(text ?? '') ?? []).map(({ key, value }) => [key, value]))
   const theirs = ['user.name', 'user.email'].flatMap(key => {
-    const ran = spawnSync('git', ['-C', work, 'config', '--null', '--get', key], {
+    const ran = spawnSync('git', ['-C', at, 'config', '--null', '--get', key], {
       env: { PATH: process.env['PATH'], HOME: home, ...NO_SYSTEM, ...env },
       encoding: 'utf8',
     })
@@ -55,6 +55,18 @@ describe('the user’s identity is what git itself reads', () => {
     expectSame({ 'user.name': 'Home', 'user.email': 'xdg@example.com' })
     expectSame({ 'user.name': 'Home' }, { XDG_CONFIG_HOME: join(home, 'moved') })
     expectSame({ 'user.name': 'Global' }, { GIT_CONFIG_GLOBAL: join(home, 'other') })
+  })
+
+  test('by the remotes of the repository that a linked worktree belongs to', () => {
+    const git = (...args: readonly string[]) =>
+      spawnSync('git', ['-C', work, '-c', 'user.name=a', '-c', 'user.email=a@example.com', ...args])
+    git('commit', '-q', '--allow-empty', '-m', 'one')
+    git('worktree', 'add', '-q', join(home, 'work/linked'), '-b', 'linked')
+    git('remote', 'add', 'origin', 'https://git.example.com/a/b.git')
+    put('work.inc', '[user]\n name = Work\n')
+    put('.gitconfig', '[includeIf "hasconfig:remote.*.url:https://git.example.com/**"]\n path = ~/work.inc\n')
+    const wanted = { 'user.name': 'Work' }
+    expect(both({}, join(home, 'work/linked'))).toEqual([wanted, wanted])
   })
 
   test('through includes, and conditions that hold for this repository', () => {

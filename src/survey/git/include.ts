@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname } from '../../base/posix-path.ts'
 import type { GitSetting } from './config.ts'
-import { readGitConfig, realPath } from './directory.ts'
+import { readPointer, realPath, repositorySettings } from './directory.ts'
 
 export interface Repository {
   /** Undefined where there is none. */
@@ -63,6 +63,6 @@ function branchOf(gitDir: string): string | undefined {
 
 /** A sandbox may have written it. It can only choose among the user's own identities by it. */
 function remotesOf(gitDir: string): readonly string[] {
-  const settings = readGitConfig(`${gitDir}/config`) ?? []
+  const settings = repositorySettings(readPointer(`${gitDir}/commondir`) ?? gitDir, gitDir)
   return settings.flatMap(({ key, value }) => (key === 'remote.url' ? [value] : []))
 }
