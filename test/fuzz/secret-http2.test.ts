@@ -20,6 +20,8 @@ const REAL = 'tok_REALREALREALREALREALREALREAL0001'
 const FAKE = 'tok_fakefakefakefakefakefakefake9999'
 const CANARY = /REALREALREALREAL|realrealrealreal/
 const SIDE_BY_SIDE = 16
+/** An error code of HTTP/2. */
+const CANCEL = 8
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 
 const FIELDS = [
@@ -100,7 +102,12 @@ async function serve(world: World, seed: number, seen: Seen, pair: { key: string
     stream.respond({ ':status': 200, ...some(random, ANSWER_FIELDS, ECHOES) }, { waitForTrailers: true })
     stream.on('wantTrailers', () => stream.sendTrailers(some(random, ANSWER_FIELDS, ECHOES)))
     const body = Array.from({ length: 1 + random.below(4) }, () => random.pick(ECHOES)).join(' ')
-    stream.resume().on('end', () => writeCut(random, stream, body))
+    // It answers before the end of the call, ends the call, ends all calls, or waits for the end.
+    const how = random.below(60)
+    if (how < 20) writeCut(random, stream, body)
+    else if (how < 24) stream.close(CANCEL)
+    else if (how === 24) stream.session?.destroy()
+    else stream.resume().on('end', () => writeCut(random, stream, body))
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const at = server.address()
@@ -109,18 +116,25 @@ async function serve(world: World, seed: number, seen: Seen, pair: { key: string
   return server
 }
 
-async function dial(world: World, ca: string): Promise<ClientHttp2Session> {
+interface Dialled {
+  readonly session: ClientHttp2Session
+  /** Streams of a session that ended may not say so themselves. */
+  readonly ended: Promise<void>
+}
+
+async function dial(world: World, ca: string): Promise<Dialled> {
   const { socket } = await world.byName('allowed.test', 443)
   socket.removeAllListeners('data')
   const secure = connectTls({ socket, servername: 'allowed.test', ca, ALPNProtocols: ['h2'] })
   await new Promise<void>((resolve, reject) => secure.once('secureConnect', resolve).once('error', reject))
   const session = connect('https://allowed.test', { createConnection: () => secure })
   session.on('error', () => undefined)
-  return session
+  socket.once('close', () => session.destroy())
+  return { session, ended: new Promise(resolve => session.once('close', () => resolve())) }
 }
 
 /** Everything that the program gets. */
-function call(session: ClientHttp2Session, random: Prng): Promise<string> {
+function call({ session, ended }: Dialled, random: Prng): Promise<string> {
   const fields = some(random, FIELDS, TEXTS)
   const waitForTrailers = random.below(3) === 0
   const head = { ':method': 'POST', ':path': random.pick(PATHS), ...fields }
@@ -136,9 +150,10 @@ function call(session: ClientHttp2Session, random: Prng): Promise<string> {
   stream.on('wantTrailers', () =>
     stream.sendTrailers(some(random, ['x-sum', 'x-http-method', 'cookie'], TEXTS)),
   )
-  stream.end(random.pick([FAKE, 'body']))
+  if (random.below(8) === 0) setTimeout(() => stream.close(CANCEL), random.below(5))
+  else stream.end(random.pick([FAKE, 'body', 'x'.repeat(50_000)]))
   const over = new Promise<void>(resolve => stream.on('close', resolve))
-  return Promise.race([over, Bun.sleep(2000)]).then(() => [...got, body].join('\n'))
+  return Promise.race([over, ended, Bun.sleep(2000)]).then(() => [...got, body].join('\n'))
 }
 
 const seconds = Number(process.env['FUZZ_SECONDS'] ?? 3)
@@ -157,17 +172,17 @@ test(
     const end = performance.now() + seconds * 1000
     let calls = 0
     try {
-      for (let session = await dial(world, authority.certificate); performance.now() < end; ) {
+      for (let dialled = await dial(world, authority.certificate); performance.now() < end; ) {
         const from = calls
         calls += SIDE_BY_SIDE
         const numbers = Array.from({ length: SIDE_BY_SIDE }, (_, i) => from + i)
-        const texts = await Promise.all(numbers.map(n => call(session, prng(seed, n))))
+        const texts = await Promise.all(numbers.map(n => call(dialled, prng(seed, n))))
         for (const [i, text] of texts.entries())
           if (CANARY.test(text) || text.includes(base64(`me:${REAL}`).slice(4, 44)))
             throw new Error(`FUZZ_SEED=${seed}:${from + i}: the program has ${text}`)
-        if (calls % 800 === 0 || session.destroyed) {
-          session.destroy()
-          session = await dial(world, authority.certificate)
+        if (calls % 800 === 0 || dialled.session.destroyed) {
+          dialled.session.destroy()
+          dialled = await dial(world, authority.certificate)
         }
       }
       expect(JSON.stringify(world.audit)).not.toMatch(CANARY)

@@ -48,6 +48,7 @@ async function start(options: WorldOptions = {}): Promise<Asked[]> {
     stream.on('trailers', found => {
       one.trailers = found
     })
+    if (headers[':path'] === '/pkg.Service/Reset') return stream.close(8)
     const { 'x-answer': extra, 'x-trailer': trailer = 'x-token' } = headers
     const more = extra === undefined ? {} : (JSON.parse(String(extra)) as OutgoingHttpHeaders)
     const echoed = { 'x-echo': headers['authorization'] ?? '', 'x-pen-denied': 'by-server', ...more }
@@ -263,6 +264,36 @@ describe('a program that speaks HTTP/2 only', () => {
     expect(taken).toBeLessThan(20_000_000)
     flood.destroy()
     upload.destroy()
+  })
+
+  test('goes on after uploads that were refused or not read', async () => {
+    await start()
+    const session = await dial()
+    const large = 'x'.repeat(200_000)
+    for (let i = 0; i < 8; i++) {
+      const path = i % 2 === 0 ? '/other.Service/Delete' : '/pkg.Service/Reset'
+      await call(session, { ':path': path }, large)
+    }
+    expect((await call(session, { ':path': '/pkg.Service/Get' }, large)).body).toHaveLength(
+      large.length + 6 + FAKE.length,
+    )
+  })
+
+  test('hears at once that the server ended a call, or the connection, and the gateway goes on', async () => {
+    await start()
+    const session = await dial()
+    for (const _ of [1, 2])
+      expect((await call(session, { ':path': '/pkg.Service/Reset' })).headers).toEqual({})
+    expect((await call(session, { ':path': '/pkg.Service/Get' })).status).toBe(200)
+    // The program ends calls of its own while the answer and its trailers come.
+    const ends = Array.from({ length: 200 }, async (_, i) => {
+      const stream = session.request({ ':method': 'POST', ':path': '/pkg.Service/Get', trailer: 'x' })
+      stream.on('error', () => undefined).end('x')
+      await Bun.sleep(i % 7)
+      stream.close(8)
+    })
+    await Promise.all(ends)
+    expect((await call(session, { ':path': '/pkg.Service/Get' })).status).toBe(200)
   })
 
   test('without any HTTP/2 at the server, it is reported', async () => {

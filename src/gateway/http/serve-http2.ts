@@ -96,12 +96,14 @@ async function serveStream(
     }
     // Without such a field no trailers are sent, not even empty ones: some servers of gRPC end the connection then.
     const waitForTrailers = headers['trailer'] !== undefined
-    const sent = outward.request(head, { waitForTrailers })
+    const sent = outwardStream(() => outward.request(head, { waitForTrailers }))
+    if (sent === undefined) return stream.close(CANCEL)
     sent.on('wantTrailers', () => {
       const secret = trailers
         .map(({ name, value }) => forwarding.secretIn?.(`${name}: ${value}`))
         .find(Boolean)
-      if (secret === undefined) return void sent.sendTrailers(asHeaders(passableTrailers(trailers)))
+      if (secret === undefined)
+        return unlessOver(sent, () => sent.sendTrailers(asHeaders(passableTrailers(trailers))))
       sent.close(CANCEL)
       refuse(session, route, stream, badRequest(`a trailer has the placeholder of the secret ${secret}`))
     })
@@ -168,6 +170,25 @@ class StreamWaiter implements Waiter {
   }
 }
 
+/** Undefined when the server ended the connection. */
+function outwardStream(request: () => ClientHttp2Stream): ClientHttp2Stream | undefined {
+  try {
+    return request()
+  } catch {
+    return undefined
+  }
+}
+
+/** The peer may end a stream at any moment, and writing to it throws then. */
+function unlessOver(stream: ServerHttp2Stream | ClientHttp2Stream, write: () => void): void {
+  if (stream.destroyed || stream.closed) return
+  try {
+    write()
+  } catch {
+    stream.close(CANCEL)
+  }
+}
+
 /** Passes both bodies on, each as fast as its reader. */
 function relay(
   stream: ServerHttp2Stream,
@@ -185,6 +206,11 @@ function relay(
     )
   let trailers: OutgoingHttpHeaders = {}
   sent.on('error', () => stream.close())
+  // The server may end a call without an answer, and without an error.
+  let isAnswered = false
+  sent.on('close', () => {
+    if (!isAnswered) stream.close(CANCEL)
+  })
   sent.on('trailers', found => {
     if (fieldsOf(found).some(({ name }) => scan?.isInName(name))) stream.close(2)
     else trailers = clean(found)
@@ -192,16 +218,18 @@ function relay(
   sent.on('response', found => {
     const { ':status': status = 502, ...fields } = found
     onAnswer(status)
-    if (stream.destroyed) return
-    if (scan && whyUnscannable(scan, { status, fields: fieldsOf(fields), hasBody: true }) !== undefined) {
-      stream.respond({ ':status': 502, 'x-pen-error': 'bad-answer' }, { endStream: true })
-      sent.close()
-      return
-    }
-    stream.respond({ ':status': status, ...clean(fields) }, { waitForTrailers: true })
-    stream.on('wantTrailers', () => stream.sendTrailers(trailers))
-    if (scan === undefined) sent.pipe(stream)
-    else sent.pipe(scanning(scan, found['content-length'] === undefined)).pipe(stream)
+    isAnswered = true
+    unlessOver(stream, () => {
+      if (scan && whyUnscannable(scan, { status, fields: fieldsOf(fields), hasBody: true }) !== undefined) {
+        stream.respond({ ':status': 502, 'x-pen-error': 'bad-answer' }, { endStream: true })
+        sent.close()
+        return
+      }
+      stream.respond({ ':status': status, ...clean(fields) }, { waitForTrailers: true })
+      stream.on('wantTrailers', () => unlessOver(stream, () => stream.sendTrailers(trailers)))
+      if (scan === undefined) sent.pipe(stream)
+      else sent.pipe(scanning(scan, found['content-length'] === undefined)).pipe(stream)
+    })
   })
   stream.on('close', () => sent.close(stream.rstCode))
   stream.on('aborted', () => sent.close(stream.rstCode))
@@ -283,6 +311,8 @@ function refuse({ shared }: Session, { endpoint }: Route, stream: ServerHttp2Str
   }
   const [, body = ''] = denialPage(refusal).split('\r\n\r\n')
   const fields = { 'content-type': 'text/plain; charset=utf-8', 'x-pen-denied': reason }
-  stream.respond({ ':status': refusal.status ?? 403, ...fields })
-  stream.end(body)
+  unlessOver(stream, () => {
+    stream.respond({ ':status': refusal.status ?? 403, ...fields })
+    stream.end(body)
+  })
 }
