@@ -1,4 +1,5 @@
 /** Stops a sandbox: by a request, then by SIGTERM, then by SIGKILL to its supervisor. */
+import { lstatSync, readFileSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { requestStop, type StopKind } from '../control/client.ts'
 import { type Presence, presenceOf, signalSupervisor, statePaths } from '../control/state.ts'
@@ -13,7 +14,7 @@ const POLL_MS = 10
 
 export type Stopped = 'stopped' | 'absent'
 
-/** The caller holds the change lock. Prints the refusals. When it returns, every process of the sandbox has ended. */
+/** The caller holds the change lock. Prints what the end of `pen run` prints. When it returns, every process of the sandbox has ended. */
 export async function stopSandbox(
   stateDir: string,
   say: (line: string) => void = () => undefined,
@@ -31,9 +32,16 @@ export const pauseSandbox = (stateDir: string, say: (line: string) => void): Pro
 async function endSandbox(stateDir: string, want: StopKind, say: (line: string) => void): Promise<Stopped> {
   const before = await presenceOf(stateDir)
   if (before.is === 'absent') return 'absent'
+  const { log } = statePaths(stateDir)
+  const said = sizeOf(log)
   const refused = await requestStop(stateDir, want).catch(() => undefined)
+  if (refused !== undefined && (await isGone(stateDir, REQUEST_MS))) {
+    const lines = linesSince(log, said)
+    // The log may be full.
+    for (const line of lines.length > 0 ? lines : refused) say(line)
+    return 'stopped'
+  }
   for (const line of refused ?? []) say(line)
-  if (refused !== undefined && (await isGone(stateDir, REQUEST_MS))) return 'stopped'
   for (const [signal, timeoutMs] of [
     ['SIGTERM', SIGTERM_MS],
     ['SIGKILL', SIGKILL_MS],
@@ -43,6 +51,15 @@ async function endSandbox(stateDir: string, want: StopKind, say: (line: string) 
     if (await isGone(stateDir, timeoutMs)) return 'stopped'
   }
   throw doesNotEnd(stateDir, await presenceOf(stateDir))
+}
+
+const sizeOf = (file: string): number => lstatSync(file, { throwIfNoEntry: false })?.size ?? 0
+
+/** What the supervisor said at its end: refusals, commits that wait, files that the host runs later. */
+function linesSince(log: string, from: number): readonly string[] {
+  if (sizeOf(log) <= from) return []
+  const text = readFileSync(log).subarray(from).toString()
+  return text.split('\n').filter(line => line !== '')
 }
 
 async function isGone(stateDir: string, timeoutMs: number): Promise<boolean> {

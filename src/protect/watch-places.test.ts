@@ -99,8 +99,8 @@ async function start(whilePaused: WhilePaused, state = base): Promise<void> {
     running: {
       mounts: new Swapping(),
       initPid: () => process.pid,
-      kill: () => kills++,
     } as unknown as Running,
+    onEnd: () => kills++,
     watchRecord: await WatchRecord.open(state, 'run'),
     whilePaused,
     tell: line => lines.push(line),

@@ -33,6 +33,8 @@ export interface WatchOptions {
   readonly whilePaused: (act: () => Promise<void>) => Promise<void>
   readonly tell: (line: string) => void
   readonly record: (event: AuditEventInput) => void
+  /** The sandbox must end. The user has the reason as a line already. */
+  readonly onEnd: (why: string) => void
 }
 
 /** Shorter runs need no watch. */
@@ -206,7 +208,7 @@ export class PlaceWatch {
   #end(why: string): void {
     if (this.#life === 'ended') return
     this.#report.say(why)
-    this.#options.running.kill()
+    this.#options.onEnd(why)
   }
 
   #onEvent(event: QuarantineEvent): void {

@@ -12,7 +12,6 @@ import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
 import { isGitDirectory } from './copy/is-git-directory.ts'
 import { inStepFile, OWN_KEYS, syncedFile } from './copy/make-own-directory.ts'
 import { GitBox } from './git/git-box.ts'
-import { runGit } from './git/git-runner.ts'
 import { HostGit } from './git/host-git.ts'
 import { Budget } from './sync/budget.ts'
 import { describeReport } from './sync/describe-sync.ts'
@@ -175,8 +174,9 @@ export async function lacksCommits(
     const inStep = inStepFile(syncedFile(`${entry}/synced`, below))
     if (isInStep(inStep, bothFingerprints(`${dir}${below}`, path))) continue
     const at = below === '' ? {} : { gitDir: below.slice(1) }
-    const known = await runGit(host.run, { script: "git for-each-ref --format='^%(objectname)'", ...at })
-    if ((await box.run({ script: WALK, input: known, ...at })).code === 3) return true
+    const known = await host.run({ script: "git for-each-ref --format='^%(objectname)'", ...at })
+    if (known.code === 0 && (await box.run({ script: WALK, input: known.stdout, ...at })).code === 3)
+      return true
   }
   return false
 }

@@ -71,6 +71,8 @@ export class Supervisor {
   readonly #began = Date.now()
   readonly #lines: string[] = []
   readonly #recorded = new Set<string>()
+  /** Why pen ended the sandbox. */
+  #why: string | undefined
   /** False when a repository of the sandbox's stays in the project. */
   #isTaken: boolean = true
 
@@ -137,7 +139,7 @@ export class Supervisor {
       this.#sandbox.watchRecord.finish(places.isClean && this.#isTaken)
       const exitCode = this.#exitCode(asked ?? ending, stopping, hits)
       this.#lines.push(...describeProject(prepared, this.#began, isCommand ? 'command' : 'kept'))
-      audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
+      audit.record({ kind: 'run-end', exitCode, reason: this.#why, ms: Date.now() - this.#began })
       return { exitCode, lines: this.#lines }
     } finally {
       clearTimeout(wall)
@@ -261,7 +263,7 @@ export class Supervisor {
   }
 
   #watchGitlinks(): GitlinkWatch | undefined {
-    const { prepared, running, repository } = this.#sandbox
+    const { prepared, repository } = this.#sandbox
     const { git, records, enclosing } = prepared.facts.repository
     const { workspace } = prepared.plan
     const own = git !== undefined && repository !== undefined ? { git, records, workspace } : undefined
@@ -274,7 +276,7 @@ export class Supervisor {
       mounted: repository?.mounted ?? new MountedPlaces(workspace, heldPointers(prepared)),
       onEnd: line => {
         this.#lines.push(line)
-        running.kill()
+        this.#end(line)
       },
     })
   }
@@ -289,6 +291,7 @@ export class Supervisor {
       running,
       watchRecord,
       whilePaused: canPause ? act => limits.whilePaused(act) : act => act(),
+      onEnd: why => this.#end(why),
       tell: line => this.#lines.push(line),
       record: event => {
         try {
@@ -298,6 +301,11 @@ export class Supervisor {
         }
       },
     })
+  }
+
+  #end(why: string): void {
+    this.#why ??= why
+    this.#sandbox.running.kill()
   }
 
   /** Recorded before the command starts: a run that cannot be recorded does not start. */

@@ -5,11 +5,12 @@
 import { expect } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { auditRecords } from '../audit-records.ts'
 import { Stopwatch } from '../stopwatch.ts'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
 import { SLOWER } from './launcher.ts'
-import { pen } from './pen-command.ts'
+import { pen, stateDir } from './pen-command.ts'
 
 const NAMES = '.vscode .idea .fleet .zed .helix .nova'.split(' ')
 const OF_THE_SUPERVISOR = 'what is claimed is the supervisor’s own work, the same for every backend'
@@ -86,6 +87,10 @@ time.sleep(1); print("went on")'`
     expect(await box.sh(plant(2))).toMatchObject({ code: 0, stdout: 'went on\n' })
     const { code, stdout, stderr } = await box.sh(plant(50))
     expect([code, stdout, stderr]).toEqual([137, '', expect.stringContaining('again and again')])
+    const reasons = auditRecords(stateDir(box)).flatMap(({ kind, reason }) =>
+      kind === 'run-end' ? [reason] : [],
+    )
+    expect(reasons).toEqual([undefined, expect.stringContaining('again and again')])
     expect(readdirSync(box.project)).toEqual([])
   },
   { once: OF_THE_SUPERVISOR },

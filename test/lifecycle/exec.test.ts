@@ -198,6 +198,14 @@ lifecycleTest('P14 stop asks commands first, and kills what does not end within 
   expect((await deaf.ended).code).toBe(137)
 })
 
+lifecycleTest('P11 stop prints what the end of pen run prints', async here => {
+  await here.pen(...START)
+  await here.sh('echo "{}" >package.json')
+  const { code, stderr } = await here.pen('stop')
+  expect([code, stderr]).toEqual([0, expect.stringContaining('run by your machine when you build')])
+  expect(stderr).toContain('package.json')
+})
+
 lifecycleTest(
   'P12 a command has no capability, no new privilege and the filter of the sandbox',
   async here => {

@@ -9,6 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { TemporaryRepository, tryGit } from '../temporary-repository.ts'
 import { branch, entry, put, putBomb, started } from './evil-objects.ts'
 import type { TwoRepositories } from './two-repositories.ts'
 
@@ -289,4 +290,26 @@ test('many new refs are taken, and no file of the host is a link or executable',
       path,
       true,
     ])
+})
+
+/** Each makes git look for another directory, or for a part elsewhere. `$1` is another repository of the user. */
+test.each([
+  ['is gone, and one lies in it', 'mkdir .git; mv [a-z]* HEAD .git'],
+  ['has no HEAD', 'rm HEAD; git init -q .'],
+  ['names another as its common one', 'echo "$1" >commondir'],
+  ['has the refs of another', 'rm -r refs packed-refs; ln -s "$1/refs" refs'],
+  ['has the objects of another', 'rm -r objects; ln -s "$1/objects" objects'],
+  ['is a pointer to another', 'rm HEAD; ln -s "$1/HEAD" HEAD; echo "gitdir: $1" >.git'],
+])('a directory that %s after a sync brings nothing of another repository', async (_how, damage) => {
+  using two = started()
+  using other = new TemporaryRepository()
+  const secret = other.commit('secret')
+  const id = two.commitInside('two')
+  await two.sync()
+  const before = two.listing()
+  Bun.spawnSync(['sh', '-c', damage, 'sh', other.dir], { cwd: two.own })
+  await two.sync()
+  expect(two.host.git('rev-parse', 'main')).toBe(id)
+  expect(tryGit(two.host.top, ['cat-file', '-e', secret]).code).not.toBe(0)
+  expect([...two.listing().keys()].filter(path => !before.has(path))).toEqual([])
 })

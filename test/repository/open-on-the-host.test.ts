@@ -256,6 +256,15 @@ describe('what the user does while the sandbox’s commits are judged', () => {
   })
 })
 
+test('git gc by the user while commits are judged loses none of them', async () => {
+  using two = started()
+  const id = two.commitInside('four')
+  await during(two, () => two.host.git('gc', '-q', '--prune=now'))
+  expect(two.host.git('rev-parse', 'main')).toBe(id)
+  expect(two.host.git('fsck', '--strict')).toBe('')
+  expect(two.host.git('for-each-ref', 'refs/pen')).toBe('')
+})
+
 describe('what the sandbox does during a sync is no conflict with a host that did nothing', () => {
   test('a new branch: HEAD and the index follow', async () => {
     using two = started()

@@ -72,42 +72,51 @@ describe('submodules', () => {
     for (const place of ['', top, `${top}/deep/inner`]) two.host.at(place, 'fsck', '--strict')
   })
 
-  test('added in a submodule: with consent, the host has a repository for it, and git status works', async () => {
-    using two = withSubmodules('lib')
-    using _library = two.library
-    two.start()
-    // As `git submodule add` inside a submodule does it.
-    const tree = `${two.host.top}/lib/new`
-    const [dir, below] = [`${two.own}/modules/lib/modules/new`, `${two.host.dir}/modules/lib/modules/new`]
-    mkdirSync(`${two.own}/modules/lib/modules`)
-    two.host.git('clone', '-q', '--no-local', '--separate-git-dir', dir, two.library.top, tree)
-    const set = (...args: string[]) => two.host.git('config', '--file', `${dir}/config`, ...args)
-    set('core.worktree', '../../../../../lib/new')
-    writeFileSync(`${tree}/.git`, `gitdir: ${below}\n`)
-    const id = two.host.git(`--git-dir=${dir}`, `--work-tree=${tree}`, 'rev-parse', 'HEAD')
-    const at = (...args: string[]) => two.insideAt('modules/lib', `${two.host.top}/lib`, ...args)
-    at('config', '--file', `${two.host.top}/lib/.gitmodules`, 'submodule.new.path', 'new')
-    at('config', '--file', `${two.host.top}/lib/.gitmodules`, 'submodule.new.url', two.library.top)
-    at('add', '.gitmodules')
-    at('update-index', '--add', '--cacheinfo', `160000,${id},new`)
-    at('commit', '-q', '-m', 'a submodule in the submodule')
-    const options = { ...two.options, entry: two.entry, dir: two.own as HostPath }
-    expect((await two.sync()).lines.join()).toContain('waits for you')
-    const consent = new Set((await heldCommits(options)).map(held => held.id))
-    const places = await newSubmodules({ ...options, consent })
-    expect(places).toEqual([tree])
-    await makeModules(options, places)
-    expect(setAsideLeft(options, places)).toEqual([])
-    const now = { ...options, ...two.survey(), consent }
-    expect((await syncAll(now)).isComplete).toBe(true)
-    expect(two.host.at('lib/new', 'rev-parse', 'HEAD')).toBe(id)
-    expect(two.host.at('lib', 'status', '--porcelain')).toBe('')
-    // The twin: among the files of git in the submodule's repository there is no place for one.
-    writeFileSync(`${tree}/.git`, `gitdir: ${two.host.dir}/modules/lib/hooks/new\n`)
-    await makeModules(options, places)
-    expect(existsSync(`${two.host.dir}/modules/lib/hooks/new`)).toBe(false)
-    expect(setAsideLeft(options, places).join()).toContain('.git.planted-')
-  })
+  test.each(['its own', "another submodule's"])(
+    'added in a submodule, with %s objects: with consent, the host has a repository for it',
+    async whose => {
+      using two = withSubmodules('lib')
+      using _library = two.library
+      two.start()
+      // As `git submodule add` inside a submodule does it.
+      const tree = `${two.host.top}/lib/new`
+      const [dir, below] = [`${two.own}/modules/lib/modules/new`, `${two.host.dir}/modules/lib/modules/new`]
+      mkdirSync(`${two.own}/modules/lib/modules`)
+      two.host.git('clone', '-q', '--no-local', '--separate-git-dir', dir, two.library.top, tree)
+      const set = (...args: string[]) => two.host.git('config', '--file', `${dir}/config`, ...args)
+      set('core.worktree', '../../../../../lib/new')
+      writeFileSync(`${tree}/.git`, `gitdir: ${below}\n`)
+      const id = two.host.git(`--git-dir=${dir}`, `--work-tree=${tree}`, 'rev-parse', 'HEAD')
+      // As a clone of a submodule's working tree does.
+      if (whose !== 'its own') {
+        rmSync(`${dir}/objects`, { recursive: true })
+        mkdirSync(`${dir}/objects/info`, { recursive: true })
+        writeFileSync(`${dir}/objects/info/alternates`, `${two.options.git.submodules[0]?.lentAt}/objects\n`)
+      }
+      const at = (...args: string[]) => two.insideAt('modules/lib', `${two.host.top}/lib`, ...args)
+      at('config', '--file', `${two.host.top}/lib/.gitmodules`, 'submodule.new.path', 'new')
+      at('config', '--file', `${two.host.top}/lib/.gitmodules`, 'submodule.new.url', two.library.top)
+      at('add', '.gitmodules')
+      at('update-index', '--add', '--cacheinfo', `160000,${id},new`)
+      at('commit', '-q', '-m', 'a submodule in the submodule')
+      const options = { ...two.options, entry: two.entry, dir: two.own as HostPath }
+      expect((await two.sync()).lines.join()).toContain('waits for you')
+      const consent = new Set((await heldCommits(options)).map(held => held.id))
+      const places = await newSubmodules({ ...options, consent })
+      expect(places).toEqual([tree])
+      await makeModules(options, places)
+      expect(setAsideLeft(options, places)).toEqual([])
+      const now = { ...options, ...two.survey(), consent }
+      expect((await syncAll(now)).isComplete).toBe(true)
+      expect(two.host.at('lib/new', 'rev-parse', 'HEAD')).toBe(id)
+      expect(two.host.at('lib', 'status', '--porcelain')).toBe('')
+      // The twin: among the files of git in the submodule's repository there is no place for one.
+      writeFileSync(`${tree}/.git`, `gitdir: ${two.host.dir}/modules/lib/hooks/new\n`)
+      await makeModules(options, places)
+      expect(existsSync(`${two.host.dir}/modules/lib/hooks/new`)).toBe(false)
+      expect(setAsideLeft(options, places).join()).toContain('.git.planted-')
+    },
+  )
 
   test('added on the host while something is left inside: they work in the next run, as the others do', async () => {
     using two = withSubmodules('lib')

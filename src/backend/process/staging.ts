@@ -7,6 +7,7 @@
  */
 import { closeSync, constants, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { O_PATH } from '../../base/kernel/descriptor.ts'
+import { joinMounts } from '../../base/kernel/process.ts'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import { type Identity, IdMapping } from '../mounts/id-mapping.ts'
@@ -14,7 +15,6 @@ import { attach, cloneTree, mountScratch, NOSUID_NODEV } from '../mounts/mount-c
 
 const { O_NOFOLLOW } = constants
 const CLONE_NEWNS = 0x20000
-const CLONE_FS = 0x200
 const MS_REC_PRIVATE = 0x4000 | 0x40000
 
 const ROOT: Identity = { uid: 0, gid: 0 }
@@ -73,10 +73,7 @@ export class Staging {
     if (this.#left) return
     this.#left = true
     for (const { tree } of this.#staged) closeSync(tree)
-    // A thread that the runtime started shares the root and current directory. The kernel refuses setns while they are
-    // shared.
-    systemCall('unshare', CLONE_FS)
-    systemCall('setns', this.#home, CLONE_NEWNS)
+    joinMounts(this.#home)
     closeSync(this.#home)
     process.chdir(this.#cwd)
     this.#mapping.end()

@@ -31,13 +31,29 @@ export function restoreSignal(signal: number): void {
 const CLONE_FS = 0x200
 const CLONE_NEWNS = 0x20000
 
+const EINVAL = 22
+const TRIES = 10
+
+/**
+ * Moves this thread into a mount namespace. The kernel refuses that while another thread shares its root and current directory. The
+ * runtime may start such a thread between the two calls.
+ */
+export function joinMounts(namespace: number): void {
+  for (let left = TRIES; ; left--) {
+    succeeded('have a root directory of its own', tryCall('unshare', CLONE_FS))
+    const answer = tryCall('setns', namespace, CLONE_NEWNS)
+    if (answer === -EINVAL && left > 1) continue
+    succeeded('enter the mounts', answer)
+    return
+  }
+}
+
 /**
  * Moves this thread into another mount namespace. Other threads of the runtime keep their namespace, root and directory.
  * `root` becomes the root and current directory: paths do not start at the namespace's own root, which may be hostile.
  */
 export function enterMounts(namespace: number, root: number): void {
-  succeeded('have a root directory of its own', tryCall('unshare', CLONE_FS))
-  succeeded('enter the mounts', tryCall('setns', namespace, CLONE_NEWNS))
+  joinMounts(namespace)
   succeeded('enter the root directory', tryCall('fchdir', root))
   succeeded('change the root directory', tryCall('chroot', cString('.')))
 }

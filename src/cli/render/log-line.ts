@@ -118,7 +118,10 @@ const KINDS: Readonly<Record<string, (field: Fields, record: AuditRecord) => [st
     `run ${field('run')}`,
     `started: ${field('soft') === 'true' ? 'SOFT_SANDBOX, ' : ''}${field('backend')}, pen ${field('pen')}, ${field('os')} ${field('kernel')}`,
   ],
-  'run-end': field => [`run ${field('run')}`, `ended: ${field('signal') ?? `exit ${field('exitCode')}`}`],
+  'run-end': field => [
+    `run ${field('run')}`,
+    [`ended: ${field('signal') ?? `exit ${field('exitCode')}`}`, field('reason')].filter(Boolean).join(': '),
+  ],
   dropped: (field, record) => ['audit', dropped(record, field)],
 }
 

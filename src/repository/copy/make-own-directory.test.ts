@@ -312,3 +312,12 @@ function conflict(): TemporaryRepository {
   repository.git('switch', '-q', 'main')
   return repository
 }
+
+test('a copy that stops halfway has no list of refs, so the next start makes it again', () => {
+  using repository = new TemporaryRepository()
+  repository.commit('one')
+  expect(() => copy(repository, ['modules/absent'])).toThrow()
+  expect(readdirSync(repository.base).filter(name => name.startsWith('synced'))).toEqual([])
+  copy(repository)
+  expect(readSynced(`${repository.base}/synced`).refs.size).toBe(1)
+})

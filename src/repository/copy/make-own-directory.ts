@@ -13,6 +13,7 @@ import {
   openSync,
   readdirSync,
   readlinkSync,
+  renameSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -88,8 +89,10 @@ export function makeOwnDirectory(git: GitDirectory, to: string, synced: string):
   // `OLD NEW NAME <MAIL> …`, oldest first.
   const log = readIfThere(`${to}/logs/refs/stash`)?.toString('latin1').split('\n') ?? []
   const stashes = log.flatMap(line => /^\S+ ([0-9a-f]+) /.exec(line)?.[1] ?? [])
-  writeFileSync(synced, syncedText(heads, packed, stashes))
   for (const submodule of submodules) addSubmodule(submodule, submodule.path.slice(path.length), to, synced)
+  // With this file the directory is complete: a copy that was interrupted is made again.
+  writeFileSync(`${synced}.new`, syncedText(heads, packed, stashes))
+  renameSync(`${synced}.new`, synced)
 }
 
 /** `to` is the directory of its superproject, which may be hostile: through a link, pen would write elsewhere. */

@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { basename } from '../../base/posix-path.ts'
-import type { GitCall } from '../git/git-runner.ts'
+import type { At, GitCall, GitRunner } from '../git/git-runner.ts'
 import { HostGit } from '../git/host-git.ts'
 import { readSynced } from '../sync/synced-file.ts'
 
@@ -14,6 +14,9 @@ import { readSynced } from '../sync/synced-file.ts'
 const FAR_AWAY = 4_102_444_800
 
 const PIN = `log="$GIT_DIR/logs/$1"; mkdir -p "\${log%/*}" && cat >"$log" && git update-ref "$1" "$2"`
+/** A run that has a pin keeps the lines. Prints something otherwise. */
+const ADD = `log="$GIT_DIR/logs/$1"
+if [ -e "$log" ]; then cat >>"$log"; else ${PIN.replace('log="$GIT_DIR/logs/$1"; ', '')} && echo made; fi`
 /** git leaves the empty directories of the second level. */
 const UNPIN = `git update-ref --no-deref -d "$1"; rmdir "$GIT_DIR/refs/pen" "$GIT_DIR/logs/refs/pen" 2>/dev/null || :`
 
@@ -29,12 +32,27 @@ export async function pinTips(pinned: Pinned): Promise<void> {
   const checkedOut = [...heads.values()].flatMap(({ commit }) => commit ?? [])
   const tips = [...new Set([...checkedOut, ...refs.values(), ...stashes])]
   const [first] = tips
-  if (first === undefined) return
-  const zeros = '0'.repeat(first.length)
-  const log = tips.map(
-    tip => `${zeros} ${tip} pen <pen@localhost> ${FAR_AWAY} +0000\tpen: start of a sandbox\n`,
-  )
-  await run(pinned, { script: PIN, args: [refOf(pinned), first], input: log.join('') })
+  if (first !== undefined)
+    await run(pinned, { script: PIN, args: [refOf(pinned), first], input: logOf(tips) })
+}
+
+const logOf = (tips: readonly string[]): string =>
+  tips
+    .map(tip => `${'0'.repeat(tip.length)} ${tip} pen <pen@localhost> ${FAR_AWAY} +0000\tpen: of a sandbox\n`)
+    .join('')
+
+/** Objects that have no ref yet, while pen judges them: the user may collect garbage. Returns what removes the pin again. */
+export async function pinObjects(
+  git: GitRunner,
+  at: At,
+  pinned: Pick<Pinned, 'sandbox' | 'entry'>,
+  tips: readonly string[],
+): Promise<() => Promise<void>> {
+  const [ref, [first = '']] = [refOf(pinned), tips]
+  const { stdout } = await git({ script: ADD, args: [ref, first], input: logOf(tips), ...at })
+  return async () => {
+    if (stdout.length > 0) await git({ script: UNPIN, args: [ref], ...at })
+  }
 }
 
 /** git removes the log together with the ref, also when `git gc` has packed it. */
@@ -44,7 +62,8 @@ export async function removePin(pinned: Pinned): Promise<void> {
   if (existsSync(`${pinned.gitDir}/logs/${ref}`)) await run(pinned, { script: UNPIN, args: [ref] })
 }
 
-const refOf = ({ sandbox, entry }: Pinned): string => `refs/pen/${sandbox}/start/${basename(entry)}`
+const refOf = ({ sandbox, entry }: Pick<Pinned, 'sandbox' | 'entry'>): string =>
+  `refs/pen/${sandbox}/start/${basename(entry)}`
 
 /** Without git, or on a full or read-only disk, there is no pin. The sync reports that, if there is something to sync. */
 async function run({ gitDir, entry }: Pinned, call: GitCall): Promise<void> {

@@ -31,7 +31,9 @@ const MAX_OBJECTS = 500_000
 /** Up to this many become loose objects, so that the host's git does not repack after fifty small imports. */
 const MAX_LOOSE = 100
 
-const PACK = 'git pack-objects --revs --local --thin --stdout --quiet'
+/** Without what is borrowed from the host. A clone inside may borrow from another repository: the host needs all of that. */
+const PACK = `[ "$(cat "$GIT_DIR/objects/info/alternates")" = "$1" ] && local=--local || local=
+git pack-objects --revs $local --thin --stdout --quiet`
 /** Processor seconds, and the size of a file in blocks of 512 bytes. */
 const BOUNDED = 'ulimit -t 60; ulimit -f 4194304'
 /**
@@ -182,18 +184,15 @@ async function receive(
   known: readonly string[],
 ): Promise<readonly Listed[]> {
   const [read, write] = pipe()
+  const lent = `${options.directory.lentAt}/objects`
   const shallow = shallowCommits(options.directory).map(id => `--shallow ${id}`)
   const input = [...shallow, ...tips, ...known.map(id => `^${id}`)].map(line => `${line}\n`).join('')
   const partial = options.isPartial ? '--exclude-promisor-objects' : ''
   const strict = options.isPartial ? '--fsck-objects' : `--strict=${TOLERATED}`
   const sending = options.box
-    .run({ script: PACK, input, outputTo: write, ...at(options) })
+    .run({ script: PACK, args: [lent], input, outputTo: write, ...at(options) })
     .finally(() => closeSync(write))
-  const checking = inScratch(options, CHECK, read, [
-    strict,
-    partial,
-    `${options.directory.lentAt}/objects`,
-  ]).finally(() => closeSync(read))
+  const checking = inScratch(options, CHECK, read, [strict, partial, lent]).finally(() => closeSync(read))
   const [sent, checked] = await Promise.all([sending, checking])
   if (sent.code !== 0) throw new ImportRefused(`git could not pack them (${lastLine(sent.stderr)})`)
   if (checked.code !== 0)

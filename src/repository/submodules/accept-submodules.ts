@@ -35,6 +35,7 @@ export async function newSubmodules(options: SyncAllOptions): Promise<readonly s
     const has = { script: 'git cat-file -e "$1^{tree}"', ...at }
     const ids: string[] = []
     for (const id of consent) if ((await host.run({ ...has, args: [id] })).code === 0) ids.push(id)
+    if (ids.length === 0) continue
     const current = currentCommit(await readState(host.run, at.gitDir), path === git.path ? records : ['.'])
     const needed = new Consent(guarded, { refs: ids, stashes: [], current, until })
     for (const id of ids)

@@ -3,6 +3,7 @@
  * ends one when a program of the host replaces a `.git` that a mount hides. Such a place cannot be held in a sandbox that
  * runs: a process may have the directory open, and a mount does not change that. The next start holds it.
  */
+import { throughLocked } from '../../base/beneath/beneath.ts'
 import { lookAt } from '../../base/beneath/look-at.ts'
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
@@ -73,7 +74,10 @@ export class GitlinkWatch {
 
   #tryLook(): void {
     try {
-      this.#unread = this.#look() ? 0 : this.#unread + 1
+      // A sandbox may have locked the project.
+      const { workspace } = this.#options
+      this.#unread =
+        this.#answers() || throughLocked(`${workspace}/.git`, () => this.#look()) ? 0 : this.#unread + 1
     } catch (error) {
       // The user's git directory cannot be read for a moment. The next look, or the next start, finds it.
       if (!(error instanceof PenError)) throw error
@@ -83,6 +87,16 @@ export class GitlinkWatch {
       this.#options.onEnd(
         'git: pen cannot read which submodules the repository on the host has, and a sandbox that runs could replace a new one: the sandbox was ended; fix: look at each that "git ls-files --stage" lists with 160000; git status would enter them',
       )
+  }
+
+  #answers(): boolean {
+    try {
+      return this.#look()
+    } catch (error) {
+      if (!(error instanceof PenError)) throw error
+      this.#states = undefined
+      return false
+    }
   }
 
   /** False when there was no answer. */

@@ -1,6 +1,7 @@
 /** Carries out a sync plan on one repository: refs, HEAD, index and stashes. */
 import { type At, type GitRunner, recordAt, runGit } from '../git/git-runner.ts'
-import type { RefMove, WorktreeMove } from './plan-sync.ts'
+import type { Agreement } from './agreement.ts'
+import type { RefMove, SyncPlan, WorktreeMove } from './plan-sync.ts'
 import { prepareIndex } from './prepare-index.ts'
 
 const UPDATE_REFS = 'git update-ref -z --stdin --create-reflog -m "$1"'
@@ -95,6 +96,45 @@ const STORE = `text=$(git show -s --format=%s "$2" | cut -c 1-200)
 git update-ref --create-reflog -m "$1: $text" refs/stash "$2"`
 
 /** git's own `stash store` needs a working tree. */
-export async function storeStash(git: GitRunner, at: At, id: string, message: string): Promise<void> {
+async function storeStash(git: GitRunner, at: At, id: string, message: string): Promise<void> {
   await runGit(git, { script: STORE, args: [message, id], ...at })
+}
+
+export interface AppliedPlan {
+  readonly moved: readonly RefMove[]
+  /** git refused them. */
+  readonly failed: readonly RefMove[]
+  /** HEAD or the index changed at this moment. The same sync can go on when it is repeated. */
+  readonly isLate: boolean
+}
+
+/** Refs that are checked out move with HEAD and index of their worktree. What was applied is agreed. */
+export async function applyPlan(
+  git: GitRunner,
+  at: At,
+  plan: SyncPlan,
+  { agreement, ...more }: { readonly message: string; readonly file: string; readonly agreement: Agreement },
+): Promise<AppliedPlan> {
+  const withHead = new Set(plan.worktrees.map(({ ref }) => ref))
+  const others = plan.refs.filter(move => !withHead.has(move))
+  const failed = [...(await applyRefs(git, at, others, more.message))]
+  const moved = others.filter(move => !failed.includes(move))
+  agreement.addApplied({ refs: moved })
+  let isLate = false
+  for (const move of plan.worktrees) {
+    const { ref, head } = move
+    const isStuck = head?.branch !== undefined && failed.some(({ name }) => name === head.branch)
+    const done = !isStuck && (await applyWorktree(git, at, move, more))
+    isLate ||= done === false
+    if (done === false) continue
+    const refs = ref === undefined ? [] : [ref]
+    if (done === 'refused') failed.push(...refs)
+    else moved.push(...refs)
+    agreement.addApplied({ refs: done === true ? refs : [], worktrees: [move] })
+  }
+  for (const id of plan.stashes) {
+    await storeStash(git, at, id, more.message)
+    agreement.addApplied({ stashes: [id] })
+  }
+  return { moved, failed, isLate }
 }

@@ -2,7 +2,7 @@
 import { printable, shellWord } from '../../base/printable.ts'
 import { HELD_HEAD } from './plan-heads.ts'
 import type { Aside } from './plan-sync.ts'
-import type { SyncReport } from './repository-sync.ts'
+import type { SyncReport } from './sync-report.ts'
 
 const MAX_LINES = 20
 const MAX_PATHS = 5

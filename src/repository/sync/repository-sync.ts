@@ -3,11 +3,12 @@ import type { AuditEventOf } from '../../audit/event.ts'
 import { basename, dirname } from '../../base/posix-path.ts'
 import { Consent, type Guarded } from '../consent/consent.ts'
 import { hasCommit } from '../consent/new-commits.ts'
+import { pinObjects } from '../copy/pin-tips.ts'
 import type { At, GitRunner } from '../git/git-runner.ts'
 import { importLargeFiles } from '../import/import-large-files.ts'
 import { type ImportOptions, spend } from '../import/import-objects.ts'
 import { Agreement } from './agreement.ts'
-import { applyRefs, applyWorktree, storeStash } from './apply-sync.ts'
+import { type AppliedPlan, applyPlan } from './apply-sync.ts'
 import { type Change, pathText } from './changed-paths.ts'
 import { chooseRefs, without } from './choose-refs.ts'
 import { importTips } from './import-tips.ts'
@@ -17,7 +18,7 @@ import { HELD_HEAD } from './plan-heads.ts'
 import {
   type Aside,
   planSync,
-  type RefMove,
+  type Refused,
   type Synced,
   type SyncPlan,
   type SyncRules,
@@ -34,6 +35,7 @@ import {
   sameHeads,
   withoutCopies,
 } from './state.ts'
+import { reportOf, type SyncReport } from './sync-report.ts'
 
 /**
  * Remote-tracking refs are the host's: a fetch inside does not move them. git keeps what `git diff` shows of a file in
@@ -60,31 +62,6 @@ export interface SyncOptions extends ImportOptions {
 
 export type RefEvent = AuditEventOf<'ref-moved' | 'ref-refused'>
 
-interface Applied {
-  readonly moved: readonly RefMove[]
-  /** git refused them. */
-  readonly failed: readonly RefMove[]
-  /** HEAD or the index changed at this moment. The same sync can go on when it is repeated. */
-  readonly isLate: boolean
-}
-
-export interface SyncReport
-  extends Pick<SyncPlan, 'aside' | 'refused' | 'deleted' | 'left'>,
-    Pick<Applied, 'isLate'> {
-  /** Objects were refused, perhaps for a reason that goes away. */
-  readonly hasFailed: boolean
-  /** Worktrees that were made in the sandbox. The host's git does not know them. */
-  readonly worktrees: readonly string[]
-  /** An operation is unfinished in the sandbox's repository. */
-  readonly isOpen: boolean
-  /** The sandbox has commits for a branch, and an operation is unfinished on the host, or its index is locked. */
-  readonly isHostBusy: boolean
-  /** Its index has entries that are in no commit. */
-  readonly isStaged: boolean
-  /** Everything is on the host. */
-  readonly isComplete: boolean
-}
-
 /** The rest comes with the next sync. */
 const MAX_NEW = 1000
 
@@ -103,6 +80,7 @@ export class RepositorySync {
   /** Objects that this sync has brought. */
   readonly #imported = new Set<string>()
   #hasFailed = false
+  readonly #pins: (() => Promise<void>)[] = []
 
   constructor(options: SyncOptions, synced: Synced) {
     this.#options = options
@@ -131,10 +109,7 @@ export class RepositorySync {
     this.#synced.addSame(read, theirs, records)
     const own = await withoutCopies(box.run, this.#at, read, theirs, this.#synced.operations)
     const large = await importLargeFiles(this.#options, own.largeFiles)
-    const { out, needed } = await this.#planToHost(own, theirs)
-    const tools = (await onlyInside(host.run, this.#at, own)).map(([name]) => ({ name, ...OTHER }))
-    const plan = { ...out, refused: [...large, ...out.refused, ...tools, ...(own.isInPart ? [ODD] : [])] }
-    const { aside, refused, ...applied } = await this.#toHost(plan, needed)
+    const { out, aside, refused, ...applied } = await this.#bring(own, theirs, large)
     const after = await readHostState(host.run, gitDir)
     const back = await planSync(after, own, {
       ...this.#rules(CROSSES_TO_SANDBOX, () => undefined),
@@ -150,27 +125,30 @@ export class RepositorySync {
     const isOpen = records.some(record => own.heads.get(record)?.isOpen === true)
     const isStaged = !isOpen && (await hasStaged(box.run, host.run, this.#at, records))
     const worktrees = [...own.heads.keys()].filter(record => !after.heads.has(record))
-    const isComplete =
-      !isOpen &&
-      !isStaged &&
-      !out.waits &&
-      !isLate &&
-      out.left === 0 &&
-      !aside.some(({ reason }) => reason === 'consent') &&
-      refused.length === 0 &&
-      worktrees.length === 0
-    return {
+    const isHostBusy = out.waits && records.some(record => after.heads.get(record)?.isBusy === true)
+    const facts = {
       isLate,
       hasFailed: this.#hasFailed,
       aside,
       refused,
-      deleted: out.deleted,
-      left: out.left,
       worktrees,
       isOpen,
-      isHostBusy: out.waits && records.some(record => after.heads.get(record)?.isBusy === true),
+      isHostBusy,
       isStaged,
-      isComplete,
+    }
+    return reportOf(out, facts)
+  }
+
+  /** Objects, then refs. Between the two, a pin holds the objects. */
+  async #bring(own: RepositoryState, theirs: RepositoryState, large: readonly Refused[]) {
+    try {
+      const { out, needed } = await this.#planToHost(own, theirs)
+      const tools = await onlyInside(this.#options.host.run, this.#at, own)
+      const others = [...tools.map(([name]) => ({ name, ...OTHER })), ...(own.isInPart ? [ODD] : [])]
+      const plan = { ...out, refused: [...large, ...out.refused, ...others] }
+      return { out, ...(await this.#toHost(plan, needed)) }
+    } finally {
+      for (const unpin of this.#pins.splice(0).reverse()) await unpin()
     }
   }
 
@@ -203,7 +181,11 @@ export class RepositorySync {
     const known = [...new Set([...knownTo(theirs), ...theirs.stashes])]
     const wanted = [...new Set(tips)].filter(id => !this.#imported.has(id))
     const refused = await importTips(this.#options, wanted, known)
-    for (const id of wanted) if (!refused.has(id)) this.#imported.add(id)
+    const { host, sandbox, scratch } = this.#options
+    const brought = wanted.filter(id => !refused.has(id))
+    for (const id of brought) this.#imported.add(id)
+    const pinned = { sandbox, entry: dirname(scratch) }
+    if (brought.length > 0) this.#pins.push(await pinObjects(host.run, this.#at, pinned, brought))
     this.#hasFailed = refused.size > 0
     return refused
   }
@@ -268,30 +250,8 @@ export class RepositorySync {
     return this.#options.consent.has(now) ? [] : [...new Set(changes.map(({ path }) => pathText(path)))]
   }
 
-  /** Refs that are checked out move with HEAD and index of their worktree. */
-  async #apply(git: GitRunner, plan: SyncPlan, message: string): Promise<Applied> {
-    const withHead = new Set(plan.worktrees.map(({ ref }) => ref))
-    const others = plan.refs.filter(move => !withHead.has(move))
-    const failed = [...(await applyRefs(git, this.#at, others, message))]
-    const moved = others.filter(move => !failed.includes(move))
-    this.#synced.addApplied({ refs: moved })
-    let isLate = false
-    for (const move of plan.worktrees) {
-      const { ref, head } = move
-      const isStuck = head?.branch !== undefined && failed.some(({ name }) => name === head.branch)
-      const done = !isStuck && (await applyWorktree(git, this.#at, move, { message, file: this.#indexFile }))
-      isLate ||= done === false
-      if (done === false) continue
-      const refs = ref === undefined ? [] : [ref]
-      if (done === 'refused') failed.push(...refs)
-      else moved.push(...refs)
-      this.#synced.addApplied({ refs: done === true ? refs : [], worktrees: [move] })
-    }
-    for (const id of plan.stashes) {
-      await storeStash(git, this.#at, id, message)
-      this.#synced.addApplied({ stashes: [id] })
-    }
-    return { moved, failed, isLate }
+  #apply(git: GitRunner, plan: SyncPlan, message: string): Promise<AppliedPlan> {
+    return applyPlan(git, this.#at, plan, { message, file: this.#indexFile, agreement: this.#synced })
   }
 
   #rules(crosses: RegExp, judge: SyncRules['judge']): SyncRules {

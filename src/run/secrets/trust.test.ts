@@ -17,7 +17,7 @@ import type { HostPath } from '../../policy/files/path.ts'
 import { withTrust } from './trust.ts'
 
 let stateDir = ''
-const volume = () => join(stateDir, 'volumes/nss')
+const volume = () => join(stateDir, 'volumes/NSS')
 beforeEach(() => {
   stateDir = mkdtempSync(join(tmpdir(), 'pen-trust-'))
 })

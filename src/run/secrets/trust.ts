@@ -49,6 +49,9 @@ const REPLACING = [
   'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH',
 ]
 
+/** Of the files that pen makes: raised with every change. */
+const FORMAT = 1
+
 interface TrustRequest {
   readonly authority: Authority
   readonly stateDir: string
@@ -68,7 +71,7 @@ export function withTrust(plan: Plan, request: TrustRequest): Plan {
   /** A file that is made from others, and again when one of them or the authority has changed. */
   const made = (name: string, sources: readonly string[], make: () => string | Buffer): HostPath => {
     const path = `${directory}/${name}`
-    const from = JSON.stringify([authority.certificate, ...sources.map(identityOf)])
+    const from = JSON.stringify([FORMAT, authority.certificate, ...sources.map(identityOf)])
     if (bytesOf(`${path}.from`)?.toString() === from && existsSync(path)) return path as HostPath
     writeFileAtomically(path, Buffer.from(make() as string, 'latin1'), { mode: 0o644 })
     writeFileAtomically(`${path}.from`, from)
@@ -138,7 +141,8 @@ function nssSteps({ steps }: Plan, made: HostPath, volumes: HostPath): Step[] {
     ({ op, at }) => op === 'bind' && (isWithin(NSS_PATH, at) || isWithin(at, dirname(NSS_PATH))),
   )
   if (isTaken) return []
-  const from = `${volumes}/nss` as HostPath
+  // No name of a volume of the user has capitals.
+  const from = `${volumes}/NSS` as HostPath
   mkdirSync(from, { recursive: true, mode: 0o700 })
   const file = `${from}/cert9.db`
   try {

@@ -10,7 +10,7 @@ export const verb = defineVerb({
   name: 'stop',
   summary: "Stop this project's sandbox and everything in it",
   details:
-    'Commands get SIGTERM, then SIGKILL after a second. The project, its volumes and its config stay. pen prints what was refused and how to allow it. Does nothing if the sandbox is not running.',
+    'Commands get SIGTERM, then SIGKILL after a second. The project, its volumes and its config stay. pen prints what was refused, what git has only in the sandbox, and which files the host runs later. Does nothing if the sandbox is not running.',
   positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
   examples: {
     'pen stop': 'every process is gone when this returns',
