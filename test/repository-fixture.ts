@@ -26,13 +26,13 @@ export const survey = (path: string, options = {}): RepositoryFacts =>
   surveyRepository(`${base}/${path}`, {
     home: HOME,
     ownRepository: true,
-    stateDir: '/nonexistent',
+    stateDir: '/proc/nonexistent',
     ...options,
   })
 
 /** A sandbox without mounts writes the host's git directory. */
 export const surveyShared = (path: string, options = {}): RepositoryFacts =>
-  survey(path, { ownRepository: false, stateDir: '/nonexistent', ...options })
+  survey(path, { ownRepository: false, stateDir: '/proc/nonexistent', ...options })
 
 /** Paths relative to the fixture, in short. */
 export function shown(facts: RepositoryFacts) {

@@ -53,7 +53,7 @@ function guard(paths: Readonly<Record<string, PlaceRule>>, dir = `${base}/q`): Q
 function guardSurveyed(repository: 'own' | 'shared' = 'own'): Quarantine {
   const { watch, protect } = surveyRepository(ws, {
     home: '/home/nobody-here',
-    stateDir: '/nonexistent',
+    stateDir: '/proc/nonexistent',
     ownRepository: repository === 'own',
     protect: [`${ws}/.envrc`],
   })

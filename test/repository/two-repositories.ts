@@ -53,7 +53,7 @@ export class TwoRepositories {
     const facts = surveyRepository(project, {
       home: '/nonexistent',
       ownRepository: true,
-      stateDir: '/nonexistent',
+      stateDir: '/proc/nonexistent',
     })
     if (facts.git === undefined) throw new Error(`no repository: ${facts.warnings.join()}`)
     return {

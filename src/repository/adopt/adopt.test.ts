@@ -31,7 +31,7 @@ test.each([
 })
 
 test('where no repository was taken, nothing is adopted', async () => {
-  const world = { sandbox: { stateDir: '/nonexistent' } }
+  const world = { sandbox: { stateDir: '/proc/nonexistent' } }
   expect(await adoptRepository({ workspace: '/', world } as unknown as AdoptOptions, 'run')).toEqual([])
 })
 

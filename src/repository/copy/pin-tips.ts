@@ -14,9 +14,13 @@ import { readSynced } from '../sync/synced-file.ts'
 const FAR_AWAY = 4_102_444_800
 
 const PIN = `log="$GIT_DIR/logs/$1"; mkdir -p "\${log%/*}" && cat >"$log" && git update-ref "$1" "$2"`
-/** A run that has a pin keeps the lines. Prints something otherwise. */
-const ADD = `log="$GIT_DIR/logs/$1"
-if [ -e "$log" ]; then cat >>"$log"; else ${PIN.replace('log="$GIT_DIR/logs/$1"; ', '')} && echo made; fi`
+/** For objects that are there: git calls a line without its object broken. A run that has a pin keeps the lines. */
+const ADD = `log="$GIT_DIR/logs/$1"; new=; [ -e "$log" ] || new=1
+lines=$(git cat-file --batch-check='%(objectname)' | sed -n "s/^[0-9a-f]*$/$2 & $3/p")
+[ -n "$lines" ] || exit 0
+mkdir -p "\${log%/*}" && printf '%s\n' "$lines" >>"$log" || exit
+[ -n "$new" ] || exit 0
+id=\${lines#* }; git update-ref "$1" "\${id%% *}" && echo made`
 /** git leaves the empty directories of the second level. */
 const UNPIN = `git update-ref --no-deref -d "$1"; rmdir "$GIT_DIR/refs/pen" "$GIT_DIR/logs/refs/pen" 2>/dev/null || :`
 
@@ -36,10 +40,11 @@ export async function pinTips(pinned: Pinned): Promise<void> {
     await run(pinned, { script: PIN, args: [refOf(pinned), first], input: logOf(tips) })
 }
 
+const zerosFor = (id: string): string => '0'.repeat(id.length)
+const SAID = `pen <pen@localhost> ${FAR_AWAY} +0000\tpen: of a sandbox`
+
 const logOf = (tips: readonly string[]): string =>
-  tips
-    .map(tip => `${'0'.repeat(tip.length)} ${tip} pen <pen@localhost> ${FAR_AWAY} +0000\tpen: of a sandbox\n`)
-    .join('')
+  tips.map(tip => `${zerosFor(tip)} ${tip} ${SAID}\n`).join('')
 
 /** Objects that have no ref yet, while pen judges them: the user may collect garbage. Returns what removes the pin again. */
 export async function pinObjects(
@@ -49,7 +54,12 @@ export async function pinObjects(
   tips: readonly string[],
 ): Promise<() => Promise<void>> {
   const [ref, [first = '']] = [refOf(pinned), tips]
-  const { stdout } = await git({ script: ADD, args: [ref, first], input: logOf(tips), ...at })
+  const call = {
+    script: ADD,
+    args: [ref, zerosFor(first), SAID],
+    input: tips.map(tip => `${tip}\n`).join(''),
+  }
+  const { stdout } = await git({ ...call, ...at })
   return async () => {
     if (stdout.length > 0) await git({ script: UNPIN, args: [ref], ...at })
   }

@@ -63,7 +63,7 @@ describe('repositories in the index', () => {
 
   test('are found in a split index', () => {
     git(ws, 'update-index', '--split-index')
-    expect(gitlinks(`${ws}/.git`, '/nonexistent/cache')).toEqual({ paths: ['lib/dep'], complete: true })
+    expect(gitlinks(`${ws}/.git`, '/proc/nonexistent/cache')).toEqual({ paths: ['lib/dep'], complete: true })
     git(ws, 'update-index', '--no-split-index')
     const shared = readdirSync(`${ws}/.git`).filter(name => name.startsWith('sharedindex.'))
     for (const name of shared) rmSync(`${ws}/.git/${name}`)
@@ -72,14 +72,14 @@ describe('repositories in the index', () => {
   test('are found in the index of a linked worktree', () => {
     git(ws, 'commit', '-q', '-m', 'all')
     git(ws, 'worktree', 'add', '-q', '../linked', '-b', 'linked')
-    expect(gitlinks(`${ws}/.git/worktrees/linked`, '/nonexistent/cache')).toEqual({
+    expect(gitlinks(`${ws}/.git/worktrees/linked`, '/proc/nonexistent/cache')).toEqual({
       paths: ['lib/dep'],
       complete: true,
     })
   })
 
   test('are none without an index', () =>
-    expect(gitlinks(`${ws}/.git/refs`, '/nonexistent/cache')).toEqual({ paths: [], complete: true }))
+    expect(gitlinks(`${ws}/.git/refs`, '/proc/nonexistent/cache')).toEqual({ paths: [], complete: true }))
 })
 
 describe('a broken index', () => {
@@ -118,11 +118,11 @@ describe('a broken index', () => {
     const whole = index()
     const unknown = Buffer.concat([Buffer.from('DIRC\0\0\0\x09'), whole.subarray(8)])
     writeFileSync(`${ws}/.git/index`, unknown)
-    expect(gitlinks(`${ws}/.git`, '/nonexistent/cache').complete).toBe(false)
+    expect(gitlinks(`${ws}/.git`, '/proc/nonexistent/cache').complete).toBe(false)
     writeFileSync(`${ws}/.git/index`, unknown.subarray(0, 12))
-    expect(gitlinks(`${ws}/.git`, '/nonexistent/cache')).toEqual({ paths: [], complete: true })
+    expect(gitlinks(`${ws}/.git`, '/proc/nonexistent/cache')).toEqual({ paths: [], complete: true })
     writeFileSync(`${ws}/.git/index`, whole)
-    expect(gitlinks(`${ws}/.git`, '/nonexistent/cache')).toEqual({ paths: ['lib/dep'], complete: true })
+    expect(gitlinks(`${ws}/.git`, '/proc/nonexistent/cache')).toEqual({ paths: ['lib/dep'], complete: true })
   })
 })
 

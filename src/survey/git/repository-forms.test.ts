@@ -7,7 +7,7 @@ describe('other forms', () => {
   test('a .git that is a link is watched and not followed', () => {
     const dir = fresh('linkgit')
     symlinkSync(`${base}/lib/.git`, `${dir}/.git`)
-    const facts = surveyRepository(dir, { home: HOME, ownRepository: true, stateDir: '/nonexistent' })
+    const facts = surveyRepository(dir, { home: HOME, ownRepository: true, stateDir: '/proc/nonexistent' })
     expect(facts).toMatchObject({ kind: 'refused', git: undefined, protect: [] })
     expect(facts.watch).toEqual([
       { path: `${dir}/.git`, root: dir, rule: { kind: 'link', text: `${base}/lib/.git` } },

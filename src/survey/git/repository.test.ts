@@ -224,7 +224,7 @@ describe('a pointer that was tampered with', () => {
   test.each(cases)('to %s is not obeyed, and stays as it is', (name, text, why) => {
     const dir = fresh(`bad-${name.replace(/\W/g, '-')}`)
     writeFileSync(`${dir}/.git`, text())
-    const facts = surveyRepository(dir, { home: HOME, ownRepository: true, stateDir: '/nonexistent' })
+    const facts = surveyRepository(dir, { home: HOME, ownRepository: true, stateDir: '/proc/nonexistent' })
     expect(facts).toMatchObject({ kind: 'refused', git: undefined })
     expect(facts.warnings.join()).toContain(why)
     expect(facts.protect.map(p => p.path)).toEqual([`${dir}/.git`])
