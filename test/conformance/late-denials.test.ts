@@ -145,7 +145,7 @@ late(
       sandbox.child.stdin?.write('mv config/prod config/old\n')
       return sandbox
     }
-    const ended = await (await move(0)).end()
+    const ended = await (await move(0)).ended()
     expect([ended.code === 0, ended.printed]).toEqual([
       false,
       expect.stringMatching(/config\/prod\/key was moved/),

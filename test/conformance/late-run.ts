@@ -61,6 +61,11 @@ export interface Answer {
   readonly code: number
 }
 
+interface Ended {
+  readonly code: number | null
+  readonly printed: string
+}
+
 export class LateRun {
   readonly child: ChildProcess
   readonly #ended: Promise<number | null>
@@ -105,8 +110,13 @@ export class LateRun {
   }
 
   /** Closes its input. Returns what pen printed at the end. */
-  async end(): Promise<{ readonly code: number | null; readonly printed: string }> {
+  async end(): Promise<Ended> {
     this.child.stdin?.end()
+    return await this.ended()
+  }
+
+  /** Its input stays open: pen ends it. */
+  async ended(): Promise<Ended> {
     return { code: await this.#ended, printed: this.#printed }
   }
 }
