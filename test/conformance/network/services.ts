@@ -61,9 +61,10 @@ export function makeRegistry(dir: string, origin: string): void {
   writeFileSync(join(dir, 'www/npm/tiny'), JSON.stringify(document))
 }
 
-/** One crate, `tiny`, in a registry whose index is a git repository. */
+/** One crate, `tiny`, in a registry whose index is a git repository. Once: test files share the world. */
 export function makeCrates(dir: string, origin: string): void {
   const source = join(dir, 'crate/tiny-1.0.0')
+  if (existsSync(source)) return
   mkdirSync(join(source, 'src'), { recursive: true })
   writeFileSync(join(source, 'Cargo.toml'), '[package]\nname = "tiny"\nversion = "1.0.0"\n')
   writeFileSync(join(source, 'src/lib.rs'), '')
