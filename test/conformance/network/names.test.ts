@@ -37,10 +37,15 @@ forEachKind(
     expect(steps.dig.said).toContain(`${name(3)}. 60\tIN\tA\t198.18.`)
     expect(steps.digTypes.said).toBe('')
     // The stub differs from the real servers in this: it has an answer for every name.
-    for (const step of ['dig', 'digOut', 'digStub'] as const) expect(steps[step].said).toContain('198.18.')
-    for (const { ms } of Object.values(steps)) expect(ms).toBeLessThan(1000)
+    for (const step of ['dig', 'digOut'] as const) expect(steps[step].said).toContain('198.18.')
+    // In a guest no server listens at this address.
+    expect(steps.digStub.said.includes('198.18.')).toBe(!project.isMachine)
+    // A guest whose instructions QEMU translates takes seconds to start so many programs.
+    for (const { ms } of Object.values(steps)) expect(ms).toBeLessThan(project.isMachine ? 10_000 : 1000)
     expect(new Set(heard.names)).toEqual(new Set(['allowed.test']))
-    expect(heard.left).toEqual([`tcp ${UP} 80`])
+    // A slow guest is silent for so long that the gateway dials the allowed server. The first bytes are judged all the same.
+    const slow = project.isMachine ? `tcp ${UP} 443` : ''
+    expect(heard.left.filter(packet => packet !== slow)).toEqual([`tcp ${UP} 80`])
     expect(world.read('outside').filter(line => line.includes(SECRET))).toEqual([])
   },
   { containers: true },

@@ -81,6 +81,7 @@ export class Project {
     return this.#engine?.isContainer === true
   }
 
+  /** Whether the sandbox has a kernel of its own, and so a loopback that is not the door's. */
   get isMachine(): boolean {
     return this.#engine?.isContainer === false
   }
