@@ -1,6 +1,6 @@
 /** What either side does while a sync runs. Each test acts at a known point of it: while the plan is made, or just before it is carried out. */
 import { describe, expect, test } from 'bun:test'
-import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { type SyncResult, syncAll } from '../../src/repository/sync-all.ts'
 import { SANDBOX, TwoRepositories } from './two-repositories.ts'
@@ -164,9 +164,15 @@ test('a commit of the user just after a branch moved has what the user staged, a
   const script = `i=0; while [ $i -lt 10000 ] && [ "$(git rev-parse main)" = ${old} ]; do i=$((i + 1)); done
     i=0; until git -c user.name=a -c user.email=a@b.test commit -q -m mine; do i=$((i + 1)); [ $i -lt 100 ] || exit 1; done`
   const user = Bun.spawn(['sh', '-c', script], { cwd: two.host.top, stderr: 'ignore' })
+  const [branch, index] = [`${two.host.dir}/refs/heads/main`, `${two.host.dir}/index`]
+  const looks = `const { readFileSync, statSync } = require('node:fs')
+    const end = Date.now() + 20000
+    while (readFileSync('${branch}', 'utf8') === '${old}\\n' && Date.now() < end);
+    process.exit(statSync('${index}').ino === ${statSync(index).ino} ? 3 : 0)`
+  const onlooker = Bun.spawn([process.execPath, '-e', looks])
   two.commitInside('many/7', 'changed')
   await two.sync()
-  expect(await user.exited).toBe(0)
+  expect([await onlooker.exited, await user.exited]).toEqual([0, 0])
   expect(two.host.git('log', '--format=%s', '--name-status', '-2')).toBe(
     'mine\n\nA\tmine\ninside many/7\n\nM\tmany/7',
   )

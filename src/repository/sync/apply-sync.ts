@@ -11,9 +11,10 @@ const LATER = 75
 /** git refused the ref. HEAD and index moved, if HEAD went elsewhere. */
 const REFUSED = 76
 /**
- * `git commit` by the user between a branch and its index would undo the commits that the branch got. So pen holds git's
- * lock of the index for the few steps that change a worktree, and makes the new index before. A terminal's Ctrl-C, or the
- * end of pen, does not stop it halfway.
+ * pen holds git's lock of the index while a worktree changes. `git commit` of the user reads HEAD, then the index, and only
+ * then takes the lock: with a new HEAD and an old index it would undo the commits that the branch got. So the index, made
+ * before, changes first. A commit from an old HEAD fails, because its branch has moved. A terminal's Ctrl-C, or the end of
+ * pen, does not stop it halfway.
  *
  * git compares a file with its entry by content, when the file is as new as the index. Only that shows a change within the
  * second of the last look. git here does not see the working tree, so the new index has the time of the old one.
@@ -22,28 +23,36 @@ const REFUSED = 76
  * identity of the old one.
  */
 const MOVE = `trap '' INT TERM HUP
-index=$GIT_DIR/index; lock=$index.lock; tries=20; code=${LATER}
+index=$GIT_DIR/index; lock=$index.lock; new=\${5:+$GIT_DIR/$5}; swapped=; tries=20; code=${LATER}
 until (set -C; : >"$lock") 2>/dev/null; do
   tries=$((tries - 1)); [ $tries -gt 0 ] || break; sleep 0.1
 done
-swap() { [ -z "$1" ] || { { [ ! -e "$index" ] || touch -r "$index" "$GIT_DIR/$1"; } && mv -f "$GIT_DIR/$1" "$index"; }; }
+swap() {
+  [ -n "$new" ] || return 0
+  [ ! -e "$index" ] || { touch -r "$index" "$new" && { ln "$index" "$new.old" || cp -p "$index" "$new.old"; }; } || return
+  mv -f "$new" "$index" && swapped=yes
+}
+swap_back() { [ -z "$swapped" ] || if [ -e "$new.old" ]; then mv -f "$new.old" "$index"; else rm -f "$index"; fi; }
 if [ $tries -gt 0 ]; then
+  [ -z "$new" ] || rm -f "$new.old"
   if [ "$(git symbolic-ref -q HEAD)" = "$1" ] && [ "$(git rev-parse -q --verify HEAD)" = "$2" ] &&
-    { [ -z "$5" ] || [ "$(stat -c '%i %s %z' "$index" 2>/dev/null)" = "$6" ]; }; then
-    code=0
-    case $4 in
-      '') ;;
-      refs/*) git symbolic-ref -m "$3" HEAD "$4" && swap "$5" || code=1 ;;
-      *) git update-ref --no-deref -m "$3" HEAD "$4" \${2:+"$2"} && swap "$5" || code=1 ;;
+    { [ -z "$new" ] || [ "$(stat -c '%i %s %z' "$index" 2>/dev/null)" = "$6" ]; }; then
+    code=1
+    swap && case $4 in
+      '') code=0 ;;
+      refs/*) git symbolic-ref -m "$3" HEAD "$4" && code=0 ;;
+      *) git update-ref --no-deref -m "$3" HEAD "$4" \${2:+"$2"} && code=0 ;;
     esac
-    if [ $code = 0 ]; then
-      if ! git update-ref -z --stdin --create-reflog -m "$3"; then code=${REFUSED}
-      elif [ -z "$4" ]; then swap "$5" || code=1; fi
+    [ $code = 0 ] || swap_back
+    if [ $code = 0 ] && ! git update-ref -z --stdin --create-reflog -m "$3"; then
+      code=${REFUSED}
+      [ -n "$4" ] || swap_back
     fi
   fi
+  [ -z "$new" ] || rm -f "$new.old"
   rm -f "$lock"
 fi
-[ -z "$5" ] || rm -f "$GIT_DIR/$5"
+[ -z "$new" ] || rm -f "$new"
 exit $code`
 /** The user goes on while the index is made. */
 const MAX_TRIES = 3

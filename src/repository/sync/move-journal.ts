@@ -40,7 +40,12 @@ export class MoveJournal {
       else if (branch === move.from.branch && commit === index.new) {
         const more = { message: 'pen: after a sync that was killed', file: this.#indexFile }
         if (!(await applyWorktree(git, at, move, more))) late.push(move)
-      } else await git({ script: 'rm -f "$GIT_DIR/$1"', args: [this.#indexFile], ...recordAt(at, record) })
+      } else
+        await git({
+          script: 'rm -f "$GIT_DIR/$1" "$GIT_DIR/$1.old"',
+          args: [this.#indexFile],
+          ...recordAt(at, record),
+        })
     }
     this.#late = late
     this.end()
