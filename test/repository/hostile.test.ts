@@ -230,8 +230,8 @@ describe('a program that the sandbox puts into its repository never runs on the 
 describe('a damaged or hostile directory', () => {
   test.each([
     ['HEAD is gone', (own: string) => rmSync(`${own}/HEAD`)],
-    ['refs is a link to the root', (own: string) => replace(`${own}/refs`, '/')],
-    ['objects is a link to the root', (own: string) => replace(`${own}/objects`, '/')],
+    ['refs is a link elsewhere', (own: string) => replace(`${own}/refs`, '/etc')],
+    ['objects is a link elsewhere', (own: string) => replace(`${own}/objects`, '/etc')],
     [
       'packed-refs is a link to a file of the host',
       (own: string) => replace(`${own}/packed-refs`, '/etc/shadow'),
