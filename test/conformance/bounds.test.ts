@@ -39,12 +39,13 @@ conformance(
       ])
       expect([way, events(box, cwd)]).toEqual([way, ['memory killed']])
       const under = await box.run(hold(64, how, 0.5), limited('memory=256MiB', { cwd }))
-      expect([way, under.code, under.stdout.trim().split('\n').at(-1), limitNotes(under)]).toEqual([
+      expect([
         way,
-        0,
-        'survived',
-        [],
-      ])
+        under.code,
+        under.stdout.trim().split('\n').at(-1),
+        limitNotes(under),
+        under.code === 0 ? '' : under.stderr,
+      ]).toEqual([way, 0, 'survived', [], ''])
       expect([way, events(box, cwd)]).toEqual([way, ['memory killed']])
     })
     await Promise.all(tries)

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { readKernelFile } from './kernel-file.ts'
+import { readKernelFile, readOfProcess } from './kernel-file.ts'
 
 test('a file of the kernel is read whole', () => {
   expect(readKernelFile('/proc/self/cmdline')).toBe(readFileSync('/proc/self/cmdline', 'latin1'))
@@ -26,4 +26,15 @@ test('non-ASCII letters are read as UTF-8 on request', () => {
 
 test('an absent file throws with its errno', () => {
   expect(() => readKernelFile('/proc/self/nothing')).toThrow('ENOENT')
+})
+
+test('a process that has ended and is not reaped counts as gone; one that runs does not', async () => {
+  const script = 'sleep 0 & echo $!; exec sleep 20'
+  const parent = Bun.spawn(['sh', '-c', script], { stdout: 'pipe' })
+  const { value } = await parent.stdout.getReader().read()
+  const child = Number(new TextDecoder().decode(value))
+  while (!readOfProcess(child, 'stat')?.includes(') Z ')) await Bun.sleep(5)
+  expect(readOfProcess(child, 'mountinfo')).toBeUndefined()
+  expect(readOfProcess(parent.pid, 'mountinfo')).toContain(' / ')
+  parent.kill()
 })

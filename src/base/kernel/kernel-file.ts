@@ -30,8 +30,8 @@ export function readOfProcess(
   try {
     return readKernelFile(`/proc/${pid}/${file}`, encoding)
   } catch (error) {
-    // ENOENT: gone before the open. ESRCH: gone during the read.
-    if (['ENOENT', 'ESRCH'].includes(errnoOf(error) ?? '')) return undefined
+    // ENOENT: gone before the open. ESRCH: gone during the read. EINVAL: it ends, and its namespaces are gone.
+    if (['ENOENT', 'ESRCH', 'EINVAL'].includes(errnoOf(error) ?? '')) return undefined
     throw error
   }
 }

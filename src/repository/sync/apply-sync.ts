@@ -11,10 +11,10 @@ const LATER = 75
 /** git refused the ref. HEAD and index moved, if HEAD went elsewhere. */
 const REFUSED = 76
 /**
- * pen holds git's lock of the index while a worktree changes. `git commit` of the user reads HEAD, then the index, and only
- * then takes the lock: with a new HEAD and an old index it would undo the commits that the branch got. So the index, made
- * before, changes first. A commit from an old HEAD fails, because its branch has moved. A terminal's Ctrl-C, or the end of
- * pen, does not stop it halfway.
+ * pen holds git's lock of the index while a worktree changes. `git commit` of the user reads HEAD, then the index, and takes
+ * the lock last. With a new HEAD and an old index it would undo the commits that the branch got. So the index changes first:
+ * a commit from an old HEAD fails, because its branch has moved. A terminal's Ctrl-C, or the end of pen, does not stop it
+ * halfway.
  *
  * git compares a file with its entry by content, when the file is as new as the index. Only that shows a change within the
  * second of the last look. git here does not see the working tree, so the new index has the time of the old one.
