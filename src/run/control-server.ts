@@ -281,6 +281,7 @@ export class ControlServer {
     const execution = ++this.#executions
     const relay = new ExecRelay({
       exec,
+      judge: order => serving.vault?.refuseCopies(order),
       audit: serving.audit,
       number: execution,
       killed: () => serving.limits.look(),

@@ -5,7 +5,7 @@
 import type { AuditSink } from '../audit/event.ts'
 import { shortCommand } from '../audit/line.ts'
 import type { ExecEnding, ExecOrder, Execution, Running } from '../backend/backend.ts'
-import { EXIT } from '../base/error.ts'
+import { EXIT, PenError } from '../base/error.ts'
 import { CHANNEL } from '../control/messages.ts'
 import { encodeReport, type Order, OrderReader, type Report, type Stream } from '../protocol/exec-messages.ts'
 import { protocolError } from '../protocol/frame.ts'
@@ -20,6 +20,8 @@ const UNHEARD_MS = 5000
 
 export interface RelayOptions {
   readonly exec: NonNullable<Running['exec']>
+  /** Throws the reason when the command may not start. */
+  readonly judge?: (order: ExecOrder) => void
   readonly audit: AuditSink
   /** The number of this command in its sandbox, for the audit. */
   readonly number: number
@@ -113,11 +115,10 @@ export class ExecRelay {
   #begin(order: ExecOrder): void {
     if (this.#execution !== undefined) throw protocolError('a second command')
     const { exec, timeoutMs, done } = this.#options
-    // Record first: a command that cannot be recorded is not started.
-    const unrecorded = this.#recordStart(order)
-    if (unrecorded !== undefined) {
+    const failure = this.#whyNot(order)
+    if (failure !== undefined) {
       this.#isOver = true
-      this.#report({ kind: 'failed', channel: CHANNEL, errno: 'EIO', reason: unrecorded })
+      this.#report({ kind: 'failed', channel: CHANNEL, ...failure })
       done(true)
       return
     }
@@ -132,19 +133,24 @@ export class ExecRelay {
     )
   }
 
-  /** Why the command may not start; undefined when it may. */
-  #recordStart(order: ExecOrder): string | undefined {
+  /** Undefined when the command may start. Record first: a command that cannot be recorded is not started. */
+  #whyNot(order: ExecOrder): { readonly errno: string; readonly reason: string } | undefined {
+    const { judge, audit, number } = this.#options
     try {
-      this.#options.audit.record({
+      judge?.(order)
+      audit.record({
         kind: 'exec-start',
-        execution: this.#options.number,
+        execution: number,
         command: shortCommand(order.argv),
         cwd: order.cwd,
         terminal: order.terminal !== undefined,
       })
       return undefined
     } catch (error) {
-      return `nothing runs without an audit: ${error instanceof Error ? error.message : 'it cannot be written'}`
+      if (error instanceof PenError && error.code === 'SECRET')
+        return { errno: 'EACCES', reason: `${error.message}; fix: ${error.hint}` }
+      const why = error instanceof Error ? error.message : 'it cannot be written'
+      return { errno: 'EIO', reason: `nothing runs without an audit: ${why}` }
     }
   }
 

@@ -86,6 +86,7 @@ export async function supervise(
       audit,
       refusals,
       egress,
+      vault: opening?.vault,
       forwarding,
       workload: started.execDaemon ? workloadOf(started) : undefined,
       repository: started.repository,

@@ -12,6 +12,7 @@ import { kernelRelease } from '../base/kernel/kernel-facts.ts'
 import { phase } from '../base/phases.ts'
 import { printable } from '../base/printable.ts'
 import type { Egress } from '../gateway/egress.ts'
+import type { Vault } from '../gateway/secrets/vault.ts'
 import { describeHit, isWorthReporting, type LimitHit, raiseLimit } from '../limits/limit-hit.ts'
 import type { LimitHandle } from '../limits/limits.ts'
 import { setProcessLimit } from '../limits/prlimit.ts'
@@ -52,6 +53,8 @@ export interface Supervised {
   readonly refusals: RefusalTally
   /** Undefined for a sandbox without network. */
   readonly egress: Egress | undefined
+  /** Undefined without secrets. */
+  readonly vault: Vault | undefined
   readonly forwarding: Forwards
   /** Undefined for a sandbox that is one command. */
   readonly workload: Workload | undefined

@@ -48,6 +48,16 @@ onGrounds(
       const inside = place.pen('exec', '--', 'sh', '-c', 'cat /proc/*/environ 2>/dev/null; set').said
       expect(inside).toMatch(SHAPE)
       said.push(inside)
+      // As an argument: the user's own shell expanded it.
+      for (const [where, words] of Object.entries({
+        'the variable HOST_KEY': ['--env', 'HOST_KEY', '--', 'env'],
+        'a word of the command': ['--', 'echo', `Bearer ${KEY}`],
+      })) {
+        const { code, said: refused } = place.pen('exec', ...words)
+        expect([code, refused]).toEqual([126, expect.stringContaining(`in ${where}`)])
+        said.push(refused)
+      }
+      expect(place.pen('exec', '--env', 'HOME', '--', 'true').code).toBe(0)
       for (const words of COMMANDS) {
         const { code, said: printed } = place.pen(...words.split(' '))
         expect([words, code]).toEqual([words, 0])

@@ -116,7 +116,7 @@ const OTHER_METHOD =
   /^x-(?:http-method-override|http-method|method-override|original-method|forwarded-method)$/
 const OTHER_PATH = /^x-(?:original|rewrite|override|forwarded|envoy-original)-(?:url|uri|path)$/
 /** WebDAV and object stores copy or move between the path of the request and this one. */
-const SECOND_PATH = /^(?:destination|x-[a-z]+-(?:copy|rename)-source)$/
+const SECOND_PATH = /^(?:destination|x-copy-from|x-[a-z]+-(?:copy|rename)-source)$/
 
 function overrideIn({ fields, method }: RequestHead, names: RegExp): Refusal | undefined {
   const field = fields.find(

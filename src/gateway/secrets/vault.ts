@@ -3,6 +3,7 @@
  * hostile: a program inside may put a placeholder anywhere. It is replaced only in the fields and for the hosts that the
  * user named. Everywhere else the request is refused.
  */
+import { PenError } from '../../base/error.ts'
 import type { Dial } from '../../policy/network/decide-connection.ts'
 import type { NetworkIndex } from '../../policy/network/network.ts'
 import type { RequestLine } from '../../policy/network/request-pattern.ts'
@@ -46,6 +47,12 @@ export interface Replaced {
   readonly exchange?: TokenExchange | undefined
   /** For the answer, if the host may have a secret: also one of an earlier request. */
   readonly scan?: AnswerScan
+}
+
+/** `env` is what it gets beside the placeholders. */
+interface Command {
+  readonly env: readonly { readonly name: string; readonly value: string }[]
+  readonly argv: readonly string[]
 }
 
 export class Vault {
@@ -133,6 +140,21 @@ export class Vault {
   readonly secretIn = (text: string): string | undefined => {
     const decoded = decodeAll(text)
     return this.#values.find(({ placeholder }) => decoded.includes(placeholder))?.name
+  }
+
+  /** A command may bring a value inside: in a variable of the user's own, or because the user's shell expanded one. */
+  refuseCopies({ env, argv }: Command): void {
+    for (const { name, value } of this.#values) {
+      const copy = env.find(variable => variable.value.includes(value))
+      if (copy === undefined && !argv.some(word => word.includes(value))) continue
+      throw new PenError('SECRET', {
+        what: `the sandbox would get the value of the secret ${name} in ${copy === undefined ? 'a word of the command' : `the variable ${copy.name}`}`,
+        hint:
+          copy === undefined
+            ? `write '$${name}' in single quotes, and let a shell inside read it: sh -c '…'`
+            : `do not pass ${copy.name} on: programs use $${name}; or remove the secret: pen secret remove ${name}`,
+      })
+    }
   }
 
   /** Whether the answers of this host are searched: it may have a secret, or could have had one before. */

@@ -74,6 +74,7 @@ describe('an opened connection', () => {
     'a method in a parameter': get('/repos/acme/x?a=b&%5Fmethod=delete'),
     'a second path, as WebDAV names it': get('/repos/acme/x', 'Destination: /other/x\r\n'),
     'a second path, as S3 names it': get('/repos/acme/x', 'x-amz-copy-source: /other/x\r\n'),
+    'a second path, as Swift names it': get('/repos/acme/x', 'X-Copy-From: /other/x\r\n'),
     'a dot segment': get('/repos/acme/%2e%2e/other'),
     'another Host': 'GET /repos/acme/x HTTP/1.1\r\nHost: evil.test\r\n\r\n',
     'an absolute target of another host':

@@ -13,7 +13,7 @@ import type { Random } from './placeholder.ts'
 import { secretValues } from './secret-values.ts'
 import { TokenStore } from './token-store.ts'
 import { withTrust } from './trust.ts'
-import { isReplaceable, refuseCopies, refuseReplaceableTrust, refuseVisible } from './visible-source.ts'
+import { isReplaceable, refuseReplaceableTrust, refuseVisible } from './visible-source.ts'
 
 export interface Opening {
   readonly authority: Authority
@@ -55,10 +55,10 @@ export async function prepareOpening(
   ]
   // A variable of the same name would pass the value on.
   const others = trusting.env.filter(({ name }) => !placeholders.some(other => other.name === name))
-  refuseCopies(values, others)
   const changed: Plan = { ...trusting, env: [...others, ...placeholders] }
   const tokens = signIns.length === 0 ? undefined : new TokenStore(project.stateDir, signIns, randomFor)
   const vault = new Vault(policy.network.index, values, awsKeys(given, values), tokens)
+  vault.refuseCopies({ env: others, argv: plan.argv })
   phase('secrets read')
   return {
     prepared: { ...prepared, plan: changed },

@@ -90,10 +90,9 @@ export function withTrust(plan: Plan, request: TrustRequest): Plan {
     mode: 'ro',
     why: isImage ? 'certificate authorities' : 'system',
   })
-  const java = (real: string) => (): Buffer => {
-    const store = bytesOf(real) ?? Buffer.alloc(0)
-    return withCertificate(store, 'pen', authority.certificate) ?? store
-  }
+  // A store in another format gives way to one of the system's bundle.
+  const java = (real: string) => (): Buffer =>
+    withCertificate(bytesOf(real) ?? Buffer.alloc(0), 'pen', authority.certificate) ?? storeOf(all())
   const javaSteps = isImage
     ? IMAGE_JAVA_STORES.map(path =>
         show(
@@ -102,7 +101,7 @@ export function withTrust(plan: Plan, request: TrustRequest): Plan {
         ),
       )
     : JAVA_STORES.flatMap(path => realPathOf(path) ?? []).map(real =>
-        show(made('java', [real], java(real)), real),
+        show(made('java', [real, ...bundles], java(real)), real),
       )
   const nss = made('nss', [], () => nssDatabase(authority.certificate))
   const steps = [

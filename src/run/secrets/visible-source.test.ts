@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Step } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
 import { denyAll, type Policy } from '../../policy/policy.ts'
-import { isReplaceable, refuseCopies, refuseReplaceableTrust, whyVisible } from './visible-source.ts'
+import { isReplaceable, refuseReplaceableTrust, whyVisible } from './visible-source.ts'
 
 let root = ''
 beforeAll(() => {
@@ -86,12 +86,4 @@ test('a program, or a file of authorities, is replaceable if the sandbox can wri
   )
   expect(trust(join(root, 'own/token'))).not.toThrow()
   expect(trust('')).not.toThrow()
-})
-
-test('a variable with the value of a secret stops the start, and the message has no value', () => {
-  const values = [{ name: 'KEY', value: 'real-0123456789' }]
-  const shown = { name: 'URL', value: 'https://me:real-0123456789@example.com/' }
-  expect(() => refuseCopies(values, [shown])).toThrow(/secret KEY in the variable URL/)
-  expect(() => refuseCopies(values, [shown])).not.toThrow(/real-/)
-  expect(() => refuseCopies(values, [{ name: 'URL', value: 'https://example.com/' }])).not.toThrow()
 })

@@ -1,13 +1,12 @@
 /**
- * A file that the sandbox can read or replace is no source of a secret, nor is a variable that it gets. Paths alone do not show that: links, bind mounts
+ * A file that the sandbox can read or replace is no source of a secret. Paths alone do not show that: links, bind mounts
  * and hard links give one file several names. So files and directories are compared by identity.
  */
 import { type Stats, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { PenError } from '../../base/error.ts'
 import { LinkTrails } from '../../config/home/link-trail.ts'
-import type { SecretValue } from '../../gateway/secrets/vault.ts'
-import type { Plan, Variable } from '../../plan/plan.ts'
+import type { Plan } from '../../plan/plan.ts'
 import { decideFile } from '../../policy/files/decide-file.ts'
 import { type HostPath, isWithin } from '../../policy/files/path.ts'
 import type { Secret } from '../../policy/network/secret.ts'
@@ -21,21 +20,6 @@ export function refuseVisible(secrets: readonly Secret[], policy: Policy, plan: 
       what: `the secret ${name} is in a file that ${why}`,
       at: from.path,
       hint: 'copy the file to a place outside the project and the granted paths, and use the copy',
-    })
-  }
-}
-
-/** A variable of the user's own may have the value too. `env` is what the sandbox gets beside the placeholders. */
-export function refuseCopies(
-  values: readonly Pick<SecretValue, 'name' | 'value'>[],
-  env: readonly Pick<Variable, 'name' | 'value'>[],
-): void {
-  for (const { name, value } of values) {
-    const copy = env.find(variable => variable.value.includes(value))
-    if (copy === undefined) continue
-    throw new PenError('SECRET', {
-      what: `the sandbox would get the value of the secret ${name} in the variable ${copy.name}`,
-      hint: `do not pass ${copy.name} on: programs use $${name}; or remove the secret: pen secret remove ${name}`,
     })
   }
 }

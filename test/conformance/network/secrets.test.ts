@@ -305,6 +305,8 @@ forEachKind(
     expect(await refusedStart(project, [{ ...HELD, to }], ['--env', 'HOST_KEY'])).toContain(
       'variable HOST_KEY',
     )
+    const typed = await project.run(`echo ${KEY}`, { env })
+    expect([typed.code, typed.err]).toEqual([2, expect.stringContaining('in a word of the command')])
     expect((await project.run('echo started', { env, flags: ['--env', 'PATH'] })).out).toBe('started\n')
     project.writeLive('config.json', config({ secrets: [] }))
     project.write('agent-permissions.json', config())
