@@ -63,6 +63,10 @@ claim('a value that is typed is not shown, and in a file of its owner until it i
 
 const KEYRING = ['dbus-run-session', 'gnome-keyring-daemon', 'secret-tool'].map(name => `/usr/bin/${name}`)
 
+/** A bus that starts no service by itself: it could start a second keyring, which is locked. */
+const BUS = `<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><policy context="default">
+<allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`
+
 for (const launcher of LAUNCHERS)
   skipUnless(KEYRING.every(existsSync), 'dbus, gnome-keyring and secret-tool')(
     `P22 the desktop’s keyring is a source (${launcher.name})`,
@@ -79,6 +83,7 @@ until printf ${VALUE} | secret-tool store --label=x service example 2>/dev/null;
         'timeout',
         '30',
         'dbus-run-session',
+        `--config-file=${here.box.file(join(here.box.root, 'bus.conf'), BUS)}`,
         'sh',
         '-c',
         script,
