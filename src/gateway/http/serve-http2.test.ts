@@ -49,6 +49,7 @@ async function start(options: WorldOptions = {}): Promise<Asked[]> {
       one.trailers = found
     })
     if (headers[':path'] === '/pkg.Service/Reset') return stream.close(8)
+    if (headers['expect'] !== undefined) stream.additionalHeaders({ ':status': 100 })
     const { 'x-answer': extra, 'x-trailer': trailer = 'x-token' } = headers
     const more = extra === undefined ? {} : (JSON.parse(String(extra)) as OutgoingHttpHeaders)
     const echoed = { 'x-echo': headers['authorization'] ?? '', 'x-pen-denied': 'by-server', ...more }
@@ -225,6 +226,20 @@ describe('a program that speaks HTTP/2 only', () => {
     expect(Object.entries(asked[1]?.trailers ?? {})).toEqual([])
     expect(world.kinds()).toContain('connection-denied bad-request')
     expect((await call(session, { ':path': '/pkg.Service/Get' }, 'x', { 'x-sum': '1' })).status).toBe(200)
+  })
+
+  test('a body that waits for 100-continue goes out when the server asks for it', async () => {
+    const asked = await start()
+    const session = await dial()
+    const head = { ':method': 'POST', ':path': '/pkg.Service/Put', expect: '100-continue' }
+    const stream = session.request(head)
+    let body = ''
+    stream.on('continue', () => stream.end('waited '))
+    stream.on('data', (chunk: Buffer) => {
+      body += chunk.toString()
+    })
+    await new Promise(resolve => stream.on('close', resolve))
+    expect([asked[0]?.body, body]).toEqual(['waited ', `waited token ${FAKE}`])
   })
 
   test('streams both ways while the request is open', async () => {

@@ -206,6 +206,7 @@ function relay(
     )
   let trailers: OutgoingHttpHeaders = {}
   sent.on('error', () => stream.close())
+  sent.on('continue', () => unlessOver(stream, () => stream.additionalHeaders({ ':status': 100 })))
   // The server may end a call without an answer, and without an error.
   let isAnswered = false
   sent.on('close', () => {
