@@ -52,7 +52,11 @@ function readLine(source: SourceText, start: number, line: string): Entry | unde
   if (odd >= 0) {
     const at = start + indent + odd
     if (isBlank(indent + odd))
-      throw source.refusal(at, 'white space inside an entry', 'write one entry a line, comments after " #"')
+      throw source.refusal(
+        at,
+        'white space inside an entry',
+        'write one entry a line, comments after " #", and rules with methods into config.json',
+      )
     throw source.refusal(
       at,
       `${codePoint(text, odd)} is not ASCII`,

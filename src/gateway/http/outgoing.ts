@@ -7,6 +7,7 @@ import { decideRequest } from '../../policy/network/decide-request.ts'
 import { printRule } from '../../policy/network/net-rule.ts'
 import { type RequestPath, readRequestPath } from '../../policy/network/request-path.ts'
 import type { RequestLine } from '../../policy/network/request-pattern.ts'
+import type { Secret } from '../../policy/network/secret.ts'
 import { showSource } from '../../policy/source.ts'
 import { badRequest, type Refusal, refusalOf } from '../refusal.ts'
 import { auditTarget, type Route } from '../route.ts'
@@ -63,7 +64,10 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
   const hasSecret = replaced.used.length > 0
   if (!read.ok && hasSecret) return refused(badRequest(read.why), request.method, '')
   const mayHave = hasSecret || shared.vault?.searches(verdict.dial) === true
-  const otherPath = mayHave ? overrideIn(request, OTHER_PATH) : undefined
+  const isBound = index.secrets.some(({ rule }) => replaced.used.includes(rule.name) && hasPath(rule))
+  const otherPath =
+    (mayHave ? overrideIn(request, OTHER_PATH) : undefined) ??
+    (isBound ? overrideIn(request, SECOND_PATH) : undefined)
   if (otherPath !== undefined) return refused(otherPath, line.method, line.exact)
 
   // Merged slashes would name another object of S3.
@@ -104,6 +108,9 @@ export function judgeOutgoing(session: Session, route: Route, incoming: Incoming
     },
   }
 }
+
+/** A secret that is for some paths only. */
+const hasPath = ({ to }: Secret): boolean => to.some(({ rule }) => rule.request !== undefined)
 
 /** A path that pen cannot read may mean any other. Its query is in no record either. */
 function unreadable(target: string): RequestPath {
