@@ -57,6 +57,8 @@ export class Route {
   #widened: { readonly network: NetworkPolicy; readonly index: NetworkIndex } | undefined
   /** In a tunnel, bytes pass unjudged. In `requests`, each request is judged when it comes. */
   serves: 'tunnel' | 'requests' = 'tunnel'
+  /** Opened, and no request has come. Some programs check a pinned certificate after the handshake, and say nothing. */
+  isSilent: boolean = false
   /** The requests that are being served, as they were allowed. HTTP/1.1 has one at a time. */
   readonly requests = new Set<RequestLine>()
 
@@ -193,6 +195,10 @@ export class Route {
   }
 
   end(reason: EndReason): void {
+    if (reason === 'client' && this.isSilent) {
+      this.fail('untrusted-authority', `${SILENT}. ${this.whyOpened()}`)
+      return
+    }
     const about = this.#finish()
     if (about === undefined) return
     this.#cancellation.cancel()
@@ -243,6 +249,8 @@ export class Route {
     return this.#widened.index
   }
 }
+
+const SILENT = 'the program closed the connection without a request: it may pin certificates'
 
 const TLS_FAILURES = {
   certificate: 'the server has no certificate for this name that this machine trusts',

@@ -72,6 +72,7 @@ async function serveStream(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
 ): Promise<void> {
+  route.isSilent = false
   stream.on('error', () => undefined)
   let trailers: readonly Field[] = []
   stream.on('trailers', found => {

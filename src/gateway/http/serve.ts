@@ -201,6 +201,7 @@ async function readHead(session: Session, about: Endpoint | undefined): Promise<
   let scanned = 0
   let deadline: number | undefined
   for (;;) {
+    if (client.held.length > 0 && session.route !== undefined) session.route.isSilent = false
     // One empty line before the head is allowed, because old clients send it after a body.
     if (scanned === 0 && client.held[0] === 0x0d && client.held[1] === 0x0a) client.consume(2)
     const end = findHeadEnd(client.held, scanned, limits.maxRequestHead)

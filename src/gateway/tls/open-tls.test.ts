@@ -221,6 +221,20 @@ describe('a host with rules about requests', () => {
     expect(failed).toMatchObject({ why: expect.stringContaining('pen opens this host for the rule GET') })
   })
 
+  test('a program that closes after the handshake is reported, and not one that sent a request', async () => {
+    await start()
+    const asked = await connect()
+    await asked.send(get('/repos/acme/x')).heard('ok')
+    asked.socket.destroy()
+    await eventually(() => world.kinds().includes('connection-closed client'))
+    const silent = await connect()
+    silent.socket.destroy()
+    await eventually(() => world.kinds().includes('connection-failed untrusted-authority'))
+    expect(world.up.requests).toHaveLength(1)
+    const failed = world.audit.filter(({ kind }) => kind === 'connection-failed')
+    expect(failed).toEqual([expect.objectContaining({ why: expect.stringContaining('for the rule GET') })])
+  })
+
   test.each(['TLSv1.2', 'TLSv1.3'] as const)(
     'a server that wants a client certificate in %s is reported, with the rule',
     async version => {

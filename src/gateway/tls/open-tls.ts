@@ -30,6 +30,7 @@ export async function openTls(session: Session, route: Route, protocols: readonl
     client.reset()
     return
   }
+  route.isSilent = true
   if (protocol === 'http/1.1') {
     await serveHttp(session, { kind: 'fixed', endpoint, isSecure: true })
     return
