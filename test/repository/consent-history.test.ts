@@ -78,7 +78,7 @@ describe('each new commit is compared with each of its parents', () => {
   test('pen git log lists what a checkout would write, also from a commit that the host has', async () => {
     using two = withHistory()
     two.host.git('switch', '-q', '-c', 'theirs')
-    two.host.commit('.envrc', 'of somebody else')
+    two.host.commit('.envrc', 'theirs')
     two.host.git('switch', '-q', 'main')
     two.start(
       two.host.top,
