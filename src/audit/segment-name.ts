@@ -22,6 +22,8 @@ export function newRunId(now = new Date()): string {
   return `${day}-${clock}-${random.toString(16).padStart(6, '0')}`
 }
 
+export const isRunId = (name: string): boolean => RUN_ID.test(name)
+
 /** The start of the run, to the second, in the time format of records. */
 export const startOf = (run: string): string => run.replace(RUN_ID, '$1-$2-$3T$4:$5:$6.000Z')
 

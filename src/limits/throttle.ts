@@ -29,10 +29,10 @@ export class Throttle {
 
   /**
    * Pauses every process except the init. A process that the user stopped stays stopped. Returns false when a parent did not stop
-   * before its children: these run again, and the caller retries.
+   * before its children: these run again, and the caller retries. `at once` pauses anyway.
    */
-  pause(reason: Reason = 'cpu'): boolean {
-    const patient = this.#tries++ < MOST_TRIES
+  pause(reason: Reason = 'cpu', how: 'in order' | 'at once' = 'in order'): boolean {
+    const patient = how === 'in order' && this.#tries++ < MOST_TRIES
     const seen = new Set<number>()
     const mine: Member[] = []
     for (let pass = 0; pass < PASSES; pass++) {

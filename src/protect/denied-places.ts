@@ -67,6 +67,11 @@ export class DeniedPlaces {
     })
   }
 
+  /** Directories that the sandbox sees and in which a rule denies something. */
+  get roots(): readonly string[] {
+    return this.#trails.map(({ root }) => root)
+  }
+
   /** Directories whose entries decide; as of the last survey. */
   get directories(): ReadonlyMap<string, unknown> {
     return this.#directories

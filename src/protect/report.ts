@@ -11,7 +11,6 @@ export class PlaceReport {
   readonly #tell: (line: string) => void
   readonly #lost = new Map<string, string>()
   readonly #held = new Map<string, { event: HoldEvent; times: number }>()
-  readonly #once = new Set<string>()
   #count = 0
   #undone = 0
 
@@ -33,12 +32,6 @@ export class PlaceReport {
     if (event.how === 'protect' && event.result === 'held') this.#lost.delete(event.path)
   }
 
-  /** The same line is said once. */
-  say(line: string): void {
-    if (!this.#once.has(line)) this.#tell(line)
-    this.#once.add(line)
-  }
-
   /** The summaries. */
   finish(): void {
     if (this.#count > MAX_LINES) this.#tell(andMore(this.#count - MAX_LINES, 'things at protected places'))
@@ -56,6 +49,9 @@ export const TOO_SLOW =
 
 export const ownLost = (path: string): string =>
   `git: ${printable(path, 1024)} was removed or replaced on the host; the sandbox has its own there, and was ended`
+
+export const rootLost = (path: string): string =>
+  `places: ${printable(path, 1024)} was moved, replaced or removed on the host, where pen cannot protect it; the sandbox was ended`
 
 export const TOO_OFTEN =
   'places: the sandbox put something at protected places again and again; the sandbox was ended'

@@ -7,17 +7,28 @@ import { PenError } from '../base/error.ts'
 import { signal } from '../base/kernel/end-processes.ts'
 import { isAlive } from '../base/kernel/processes.ts'
 import { dirname } from '../base/posix-path.ts'
+import { printable, shellWord } from '../base/printable.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
 import { NOTHING, type Watched } from '../survey/places.ts'
 import { readWatchRecord, recordsIn, type SeenRun, type WatchedRun } from '../survey/run-records.ts'
 import { Quarantine } from './quarantine.ts'
 import { isUndone, type QuarantineEvent } from './quarantine-event.ts'
-import { BEAT_MS, identityOf, isAside, MAX_STEP_MS, quarantineOf, removeIfEmpty } from './watch-record.ts'
+import {
+  ASIDE,
+  BEAT_MS,
+  identityOf,
+  isAside,
+  MAX_STEP_MS,
+  quarantineOf,
+  removeIfEmpty,
+} from './watch-record.ts'
 
 /** A killed pen and its sandbox are gone this long after it, also on a busy machine. */
 const GONE_MS = 2500
 
 const POLL_MS = 5
+/** In one directory. pen makes fewer, and a sandbox can make any number of such names. */
+const MOST_ASIDE = 1000
 /** Equal times differ by rounding. */
 const SLACK_MS = 1
 
@@ -44,28 +55,45 @@ export async function sweepKilledRuns(
     const file = `${dir}/${run}`
     const lock = await lockKilled(file, readWatchRecord(file).processes)
     if (lock === undefined) continue
-    // Read again: the guard may have written to it.
-    const record = readWatchRecord(file)
-    const end = endOf(file, record)
-    const quarantine = quarantineOf(stateDir, run)
-    const places = placesOf(record).filter(place => mayBeOf(end, place))
-    let isDone: boolean = true
-    new Quarantine({
-      watch: places,
-      dir: quarantine,
-      tell: event => {
-        isDone &&= !isUndone(event)
-        tell(event)
-      },
-    }).finish()
-    removeIfEmpty(quarantine)
-    const keep = (): void => closeSync(lock.fd)
-    const done = (): void => (isDone ? lock.release() : keep())
-    const isThere = places.some(({ path, rule }) => rule.kind === 'git-dir' && existsSync(path))
-    if (record.watch.some(({ rule }) => rule.kind === 'git-dir')) makers.push({ run, isThere, done, keep })
-    else done()
+    try {
+      const maker = sweepRun(stateDir, run, lock, tell)
+      if (maker !== undefined) makers.push(maker)
+    } catch (error) {
+      closeSync(lock.fd)
+      throw error
+    }
   }
   return makers
+}
+
+function sweepRun(
+  stateDir: string,
+  run: string,
+  lock: Lock,
+  tell: (event: QuarantineEvent) => void,
+): Maker | undefined {
+  const file = `${recordsIn(stateDir)}/${run}`
+  // Read again: the guard may have written to it.
+  const record = readWatchRecord(file)
+  const end = endOf(file, record)
+  const quarantine = quarantineOf(stateDir, run)
+  const places = placesOf(record).filter(place => mayBeOf(end, place))
+  let isDone: boolean = true
+  new Quarantine({
+    watch: places,
+    dir: quarantine,
+    tell: event => {
+      isDone &&= !isUndone(event)
+      tell(event)
+    },
+  }).finish()
+  removeIfEmpty(quarantine)
+  const keep = (): void => closeSync(lock.fd)
+  const done = (): void => (isDone ? lock.release() : keep())
+  const isThere = places.some(({ path, rule }) => rule.kind === 'git-dir' && existsSync(path))
+  if (record.watch.some(({ rule }) => rule.kind === 'git-dir')) return { run, isThere, done, keep }
+  done()
+  return undefined
 }
 
 /** Also what the run put aside. Directories that were replaced since then are another project. */
@@ -82,8 +110,17 @@ function placesOf({ watch, roots }: WatchedRun): readonly Watched[] {
 function asidesIn(parent: string, root: string): string[] {
   const top = openDirectory(root)
   if (top === undefined) return []
-  const list = (dir: number): string[] =>
-    withAccess(dir, LIST, () => [...directoryEntries(dir)].map(({ name }) => name.toString()).filter(isAside))
+  const list = (dir: number): string[] => {
+    const names = withAccess(dir, LIST, () =>
+      [...directoryEntries(dir)].map(({ name }) => name.toString()).filter(isAside),
+    )
+    if (names.length <= MOST_ASIDE) return names
+    throw new PenError('PATH_REFUSED', {
+      what: `a killed run left ${names.length} files under names for the quarantine, and pen looks at ${MOST_ASIDE}`,
+      at: printable(parent, 1024),
+      hint: `look at some, then remove them: find ${shellWord(parent) ?? 'DIRECTORY'} -maxdepth 1 -name '${ASIDE}*' -exec rm -r {} +`,
+    })
+  }
   try {
     if (parent === root) return list(top)
     const names = parent.slice(root.length + 1).split('/')

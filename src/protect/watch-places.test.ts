@@ -180,6 +180,19 @@ test('settings that are written in place again and again end the run; those that
   expect(lines.join()).toContain('again and again')
 })
 
+test('a project that is moved ends the run, with one line; a change beside it does not', async () => {
+  await start(whileFrozen)
+  await Bun.sleep(60)
+  writeFileSync(`${base}/beside`, 'x')
+  await Bun.sleep(300)
+  expect(kills).toBe(0)
+  renameSync(ws, `${base}/moved`)
+  expect(await until(() => kills > 0, 500)).toBe(true)
+  expect(lines.join()).toContain('was moved, replaced or removed on the host')
+  await Bun.sleep(300)
+  expect([kills, lines.length]).toEqual([1, 1])
+})
+
 test('a look that never ends ends the run', async () => {
   await start(() => new Promise(resolve => setTimeout(resolve, 7000)))
   writeFileSync(`${ws}/.env`, 'x')

@@ -11,6 +11,7 @@ import type { Loaded } from '../config/load.ts'
 import { isWithin } from '../policy/files/path.ts'
 import { hostServices } from '../survey/host-services.ts'
 import { ListingCache } from '../survey/listing-cache.ts'
+import { MountedPlaces } from '../survey/mounted-places.ts'
 import { type Held, NOTHING, type Watched } from '../survey/places.ts'
 import type { Surveyed } from '../survey/survey.ts'
 import { closedFile } from './closed-file.ts'
@@ -20,7 +21,7 @@ import { Quarantine } from './quarantine.ts'
 import { isUndone, type Moved, type QuarantineEvent } from './quarantine-event.ts'
 import { type HoldEvent, LOOK_MS, Remount } from './remount.ts'
 import { Repeats } from './repeats.ts'
-import { ownLost, PlaceReport, STUCK, TOO_OFTEN, TOO_SLOW } from './report.ts'
+import { ownLost, PlaceReport, rootLost, STUCK, TOO_OFTEN, TOO_SLOW } from './report.ts'
 import { type Maker, sweepKilledRuns } from './sweep-killed-runs.ts'
 import type { WatchRecord } from './watch-record.ts'
 
@@ -56,6 +57,8 @@ export class PlaceWatch {
   readonly #watch: DirectoryWatch
   /** Where the sandbox has a directory of its own in place of the host's. */
   readonly #own: ReadonlySet<string>
+  /** Directories with a place. The paths of places lead elsewhere when one is moved. */
+  readonly #roots: MountedPlaces
   readonly #begin: ReturnType<typeof setTimeout>
   #timer: ReturnType<typeof setInterval> | undefined
   #soon: ReturnType<typeof setTimeout> | undefined
@@ -64,7 +67,7 @@ export class PlaceWatch {
   #catchingUp: Promise<void> | undefined
   /** One pause at a time. */
   #paused: Promise<unknown> = Promise.resolve()
-  #life: 'running' | 'ended' = 'running'
+  #life: 'running' | 'ending' | 'ended' = 'running'
   #isClean: boolean = true
 
   constructor(options: WatchOptions) {
@@ -87,10 +90,14 @@ export class PlaceWatch {
       onLost: place => this.#onLost(place),
     })
     const roots = loaded.policy.files.read.map(({ rule }) => rule.path)
+    const denied = deniedPlaces(loaded, git?.path)
+    this.#roots = new MountedPlaces(loaded.policy.workspace, [
+      ...new Set([...watch, ...protect].map(({ root }) => root).concat(denied.roots)),
+    ])
     if (running.mounts !== undefined)
       this.#remount = new Remount({
         mounts: running.mounts,
-        denied: deniedPlaces(loaded, git?.path),
+        denied,
         services: () => hostServices(roots, roots).paths,
         covered: facts.denied.length,
         held: () => this.#quarantine.held(),
@@ -167,6 +174,8 @@ export class PlaceWatch {
     clearTimeout(this.#soon)
     this.#soon = undefined
     const began = performance.now()
+    const [lost] = this.#roots.replaced()
+    if (lost !== undefined) this.#end(rootLost(lost))
     // The watch comes first: what appears after it is an event.
     this.#setWatch()
     const hasMoved = this.#quarantine.sweep().some(({ kind }) => kind === 'moved' || kind === 'stuck')
@@ -206,8 +215,9 @@ export class PlaceWatch {
   }
 
   #end(why: string): void {
-    if (this.#life === 'ended') return
-    this.#report.say(why)
+    if (this.#life !== 'running') return
+    this.#life = 'ending'
+    this.#options.tell(why)
     this.#options.onEnd(why)
   }
 

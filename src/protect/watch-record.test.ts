@@ -238,6 +238,15 @@ describe('what a killed run left at protected places', () => {
 })
 
 describe('the record of a run', () => {
+  test('stops the start while there are more put aside than pen looks at', async () => {
+    killed(['.envrc'])
+    for (let i = 0; i <= 1000; i++) writeFileSync(`${ws}/${asideName()}`, '')
+    await expect(sweepKilledRuns(state, () => undefined)).rejects.toThrow('1001 files')
+    for (const name of readdirSync(ws).slice(1)) rmSync(`${ws}/${name}`)
+    await sweepKilledRuns(state, () => undefined)
+    expect(readdirSync(ws)).toEqual([])
+  })
+
   test('is gone after a clean end, with its empty quarantine', async () => {
     const record = await WatchRecord.open(state, 'run')
     record.write([], [])

@@ -15,18 +15,21 @@ import {
   type Stats,
   writeFileSync,
 } from 'node:fs'
+import { isRunId } from '../audit/segment-name.ts'
 import { Unseen } from '../base/beneath/look-at.ts'
+import { removeTree } from '../base/beneath/remove-tree.ts'
 import { errnoOf } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
+import { basename } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { type Lock, takeLock, tryLock } from '../config/lock.ts'
 import { emptyModule } from '../plan/git-steps.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { looksLikeGitDir } from '../survey/git/directory.ts'
+import { MountedPlaces } from '../survey/mounted-places.ts'
 import { filesOfTools } from './copy/files-of-tools.ts'
 import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
 import { isGitDirectory } from './copy/is-git-directory.ts'
-import { MountedPlaces } from './copy/mounted-places.ts'
 import type { Pinned } from './copy/pin-tips.ts'
 import { leftInside } from './submodules/left-inside.ts'
 import type { RefEvent } from './sync/repository-sync.ts'
@@ -77,7 +80,10 @@ export class OwnRepository {
   static async open(options: OwnOptions, name: string): Promise<OwnRepository> {
     const top = `${options.world.sandbox.stateDir}/git`
     mkdirSync(top, { recursive: true, mode: 0o700 })
-    const left = readdirSync(top).filter(entry => existsSync(`${top}/${entry}/synced`))
+    const entries = readdirSync(top)
+    const left = entries.filter(entry => existsSync(`${top}/${entry}/synced`))
+    for (const entry of entries)
+      if (isRunId(entry) && !left.includes(entry)) removeUnfinished(`${top}/${entry}`)
     // A sandbox that stays has one place: its container may have been requested with it already.
     const isTaken = name === STAYS && existsSync(`${top}/${STAYS}`)
     for (const entry of isTaken ? [name] : [...left, name]) {
@@ -160,7 +166,7 @@ export class OwnRepository {
       this.#lines.push(...(await import('./adopt/take-repository.ts')).keepAdopted(this.#entry))
       // A `pen git import` may be at work. Then the next start finds nothing new.
       const lock = tryLock(`${this.#entry}.sync`)
-      if (lock !== undefined) (await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
+      if (lock !== undefined) await this.#remove()
       lock?.release()
     }
     // After a failure the next start syncs again.
@@ -171,6 +177,13 @@ export class OwnRepository {
       )
     this.close()
     return [...this.#lines, ...(this.#result?.lines ?? [])]
+  }
+
+  /** Without its list of refs, what is left of it when pen is killed here does not count as a copy. */
+  async #remove(): Promise<void> {
+    rmSync(`${this.#entry}/synced`)
+    if (basename(this.#entry) !== STAYS) removeTree(this.#entry)
+    else (await import('./copy/make-own-directory.ts')).emptyEntry(this.#entry)
   }
 
   /** What is not on the host, as of the last sync. Lines for the user. */
@@ -299,6 +312,15 @@ const pinnedBy = ({ git, world }: OwnOptions, entry: string): Pinned => ({
 
 const keptForTools = (names: readonly string[], dir: string): string =>
   `git: ${printable(names.join(', '), 500)} is of another tool than git and does not cross to the host: it is kept in ${dir}, and the next run has it`
+
+/** A run that was killed while it made the copy left it. A repository that was adopted is not a copy. */
+function removeUnfinished(entry: string): void {
+  const lock = tryLock(`${entry}.lock`)
+  if (lock === undefined) return
+  const isUnfinished = !['synced', 'adopted'].some(name => existsSync(`${entry}/${name}`))
+  if (isUnfinished) removeTree(entry)
+  lock.release()
+}
 
 /** False also when the sandbox locked the project: a later start takes its commits over. */
 function isNoRepository(dir: string): boolean {

@@ -88,3 +88,24 @@ conformance(
     }
   },
 )
+
+conformance(
+  'P3 a moved project shows no later denied file, and a new clone at its place keeps its repository',
+  async box => {
+    for (const [make, command] of [
+      ['mkdir work', 'mv work moved; sleep 1; echo SECRET >moved/.env'],
+      ['git init -q work', 'rm -rf work; git init -q work'],
+    ] as const) {
+      box.host(`rm -rf moved work; ${make}`)
+      const read = 'echo ready; until cat .env 2>/dev/null; do sleep 0.02; done; sleep 30'
+      const { ended, printed } = box.start(['/bin/sh', '-c', read], { cwd: join(box.project, 'work') })
+      await printed('ready')
+      box.host(command)
+      const { code, stdout, stderr } = await ended
+      expect([command, code, stdout]).toEqual([command, 137, 'ready\n'])
+      expect(stderr).toContain('/work was moved, replaced or removed on the host')
+      expect(stderr).not.toContain('planted-')
+    }
+    box.host('git -C work status')
+  },
+)

@@ -1,6 +1,6 @@
 /** A program that a hostile repository starts in a box, by whatever setting of git, has the limits of the sandbox. */
 import { expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { runInBox } from '../../src/backend/box.ts'
 import type { Step } from '../../src/plan/plan.ts'
 import type { GuestPath, HostPath } from '../../src/policy/files/path.ts'
@@ -12,7 +12,7 @@ const MIB = 1024 ** 2
 
 function inBox(two: TwoRepositories, script: string) {
   const own = `${two.host.base}/mounted`
-  mkdirSync(own)
+  mkdirSync(own, { recursive: true })
   const bind: Step = { op: 'bind', from: own as HostPath, at: '/own' as GuestPath, mode: 'rw', why: 'git' }
   const limits = { memory: 256 * MIB, pids: 32, disk: 64 * MIB } as OwnOptions['world']['limits']
   return runInBox(
@@ -47,4 +47,23 @@ test('a program in a box does not fill the disk', async () => {
   const { stdout } = await inBox(two, 'head -c 3000M /dev/zero >/own/f; echo survived')
   expect(stdout.toString()).not.toContain('survived')
   expect(statSync(`${two.host.base}/mounted/f`).size).toBeLessThan(1500 * MIB)
+})
+
+const children = (): readonly string[] =>
+  readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')
+
+/** The guard, and not a program that pen starts beside it. */
+const isGuard = (pid: string): boolean =>
+  existsSync(`/proc/${pid}/cmdline`) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('sleep 15')
+
+test('a box whose guard is killed while it starts ends, and pen goes on', async () => {
+  using two = started()
+  for (const wait of [0, 2, 4, 8, 16, 32]) {
+    const box = inBox(two, 'sleep 15').catch(() => undefined)
+    let guard: string | undefined
+    for (; guard === undefined; await Bun.sleep(1)) guard = children().find(isGuard)
+    await Bun.sleep(wait)
+    process.kill(Number(guard), 'SIGKILL')
+    expect((await box)?.code).not.toBe(0)
+  }
 })

@@ -75,6 +75,24 @@ describe('each new commit is compared with each of its parents', () => {
     expect((await two.sync()).lines.join('\n')).toContain('stashed waits for you')
   })
 
+  test('pen git log lists what a checkout would write, also from a commit that the host has', async () => {
+    using two = withHistory()
+    two.host.git('switch', '-q', '-c', 'theirs')
+    two.host.commit('.envrc', 'theirs')
+    two.host.git('switch', '-q', 'main')
+    two.start(
+      two.host.top,
+      ['.envrc', '.vimrc'].map(name => `${two.host.top}/${name}`),
+    )
+    two.inside('symbolic-ref', 'HEAD', 'refs/heads/theirs')
+    two.inside('read-tree', 'HEAD')
+    two.inside('update-index', '--add', '--cacheinfo', `100644,${put(two, 'blob', 'x')},.vimrc`)
+    two.inside('commit', '-q', '-m', 'brings .vimrc alone')
+    await two.sync()
+    const held = await heldCommits({ ...two.options, entry: two.entry })
+    expect(held.map(({ paths }) => [...paths].sort())).toEqual([['.envrc', '.vimrc']])
+  })
+
   test('pen git log lists all that waits, and does not count as shown what it leaves out', async () => {
     using two = withHistory()
     const before = two.inside('rev-parse', 'main')

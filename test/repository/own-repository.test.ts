@@ -9,7 +9,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { dirname } from 'node:path'
 import { isHostRoot } from '../../src/base/kernel/host-root.ts'
+import { tryLock } from '../../src/config/lock.ts'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { OwnRepository } from '../../src/repository/own-repository.ts'
 import { pendingIn } from '../../src/repository/pending.ts'
@@ -26,9 +28,23 @@ describe("the sandbox's repository during a run", () => {
     const id = two.commitInside('two')
     await until(() => two.host.git('rev-parse', 'main') === id)
     expect(await own.finish()).toEqual([])
-    expect(existsSync(`${two.entry}/synced`)).toBe(false)
-    expect(readdirSync(two.own)).toEqual([])
+    expect(existsSync(two.entry)).toBe(false)
     expect(two.host.git('for-each-ref', 'refs/pen')).toBe('')
+  })
+
+  test('what a run left that was killed while it copied is gone after the next start; other directories stay', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.start()
+    const top = dirname(two.entry)
+    const [killed, busy, adopted] = ['0000a1', '0000a2', '0000a3'].map(n => `20260102-030405-${n}`)
+    for (const name of [killed, busy, adopted]) mkdirSync(`${top}/${name}/dir/refs`, { recursive: true })
+    writeFileSync(`${top}/${adopted}/adopted`, '')
+    const lock = tryLock(`${top}/${busy}.lock`)
+    const own = await OwnRepository.open(two.options, 'run')
+    own.close()
+    lock?.release()
+    expect(readdirSync(top).sort()).toEqual([`${busy}`, `${adopted}`, 'run'])
   })
 
   test('commits that are made while a sync runs are on the host at the end', async () => {

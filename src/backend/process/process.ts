@@ -201,7 +201,9 @@ function running({ guard, status, crossing, mounts, sweep }: Parts, undo: UndoSt
     }, MOUNTED_MS)
     sweeping.unref()
   }
-  const ended = guard.exited.then(async ({ code, signal }): Promise<Ending> => {
+  const ended = guard.exited.then(async ({ code, signal: by }): Promise<Ending> => {
+    // Without its guard, bubblewrap may wait for pen to unblock it, and pen for its exit code.
+    if (by !== null) signal(-guard.pid, 'SIGKILL')
     const exitCode = status.exitCode()
     if (sweeping !== undefined) sweep()
     clearTimeout(sweeping)
@@ -210,7 +212,7 @@ function running({ guard, status, crossing, mounts, sweep }: Parts, undo: UndoSt
     await crossing.drained()
     await undo.unwind()
     if (exitCode !== undefined) return { kind: 'exit', code: exitCode }
-    if (signal !== null) return { kind: 'killed' }
+    if (by !== null) return { kind: 'killed' }
     throw new PenError('BACKEND', {
       what: `bubblewrap could not start the command in a sandbox (exit ${code}); its own message is above`,
       hint:

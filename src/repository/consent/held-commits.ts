@@ -48,12 +48,8 @@ export async function heldCommits(
     const needed = new Consent(guarded, { refs: idsOf(false), stashes: idsOf(true), current, until })
     for (const { id, ref, isStash } of held) {
       const brought = await needed.toNew(id)
-      // HEAD may have gone to a commit that the host has.
-      const step = isStash
-        ? await needed.toStash(id)
-        : brought.size > 0
-          ? []
-          : await needed.toStep(current, id)
+      // What a checkout would write, which may be in commits that the host has.
+      const step = isStash ? await needed.toStash(id) : await needed.toStep(current, id)
       const changes = [...[...brought.values()].flat(), ...(step === 'not a stash' ? [] : step)]
       const paths = [...new Set(changes.map(change => change.path))]
       const ids = [...brought.keys()]

@@ -176,6 +176,14 @@ describe('git on the copy', () => {
     expect(repository.with(own, 'ls-files')).toBe('a/one\nb/two')
   })
 
+  test('has settings that can be written, also where those of the host are read-only', () => {
+    using repository = new TemporaryRepository()
+    repository.commit('one')
+    chmodSync(`${repository.dir}/config`, 0o444)
+    const own = copy(repository)
+    expect(lstatSync(`${own}/config`).mode & 0o777).toBe(0o600)
+  })
+
   test('starts no monitor of the host, and does not repack', () => {
     using repository = new TemporaryRepository()
     repository.commit('one')

@@ -4,6 +4,7 @@
  */
 import {
   appendFileSync,
+  chmodSync,
   closeSync,
   constants,
   copyFileSync,
@@ -143,7 +144,10 @@ function copyRecord(from: string, to: string): void {
   const settings = `\n${OWN_SETTINGS}${isHostRoot() ? FOR_ROOT : ''}`
   // Through a link, pen would write into a file of the user's.
   for (const name of ['config', 'config.worktree'])
-    if (lookAt(`${to}/${name}`)?.isFile()) appendFileSync(`${to}/${name}`, settings)
+    if (lookAt(`${to}/${name}`)?.isFile()) {
+      chmodSync(`${to}/${name}`, 0o600) // The user may have made it read-only.
+      appendFileSync(`${to}/${name}`, settings)
+    }
   copyLogs(from, to)
   for (const dir of COPIED_DIRECTORIES) copyTree(`${from}/${dir}`, `${to}/${dir}`, 2)
 }

@@ -7,7 +7,7 @@ import { throughLocked } from '../../base/beneath/beneath.ts'
 import { lookAt } from '../../base/beneath/look-at.ts'
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
-import type { MountedPlaces } from '../copy/mounted-places.ts'
+import { MountedPlaces } from '../../survey/mounted-places.ts'
 import { type Entering, gitlinkPlaces, setAsidePlanted } from './gitlink-places.ts'
 
 const LOOK_MS = 250
@@ -25,6 +25,7 @@ export interface GitlinkOptions extends Entering {
 
 export class GitlinkWatch {
   readonly #options: GitlinkOptions
+  readonly #project: MountedPlaces
   /** Times of these change with each new place. */
   #files: readonly string[] = []
   #known: ReadonlySet<string> | undefined
@@ -37,12 +38,15 @@ export class GitlinkWatch {
 
   constructor(options: GitlinkOptions) {
     this.#options = options
+    this.#project = new MountedPlaces(options.workspace, [options.workspace])
     this.#timer = this.#later(START_AFTER_MS)
   }
 
   /** After the last process of the sandbox. Returns lines for the user. */
   finish(): readonly string[] {
     clearTimeout(this.#timer)
+    // What is there now, such as a new clone, was never in the sandbox.
+    if (this.#isProjectGone) return []
     this.#lookAtMounts()
     if (this.#known !== undefined) this.#tryLook()
     const { own } = this.#options
@@ -62,8 +66,13 @@ export class GitlinkWatch {
     return timer
   }
 
+  /** Then `PlaceWatch` ends the sandbox. */
+  get #isProjectGone(): boolean {
+    return this.#project.replaced().length > 0
+  }
+
   #lookAtMounts(): void {
-    if (this.#replaced.length > 0) return
+    if (this.#replaced.length > 0 || this.#isProjectGone) return
     this.#replaced = this.#options.mounted.replaced()
     const [first] = this.#replaced
     if (first !== undefined)

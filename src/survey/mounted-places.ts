@@ -1,10 +1,10 @@
 /**
- * Where mounts hide a git directory of the host from a sandbox. When a program of the host removes or renames such a place,
- * the kernel takes the mount away with it, and the sandbox then writes what comes next. So each look compares identities.
+ * Places of the host that a sandbox has as mounts: the project itself, and git directories that mounts hide. When a program of
+ * the host moves or removes one, the mount goes with it, and something else is at that path. So each look compares identities.
  */
 import { closeSync } from 'node:fs'
-import { openDirectory, withSpot } from '../../base/beneath/beneath.ts'
-import { lookAt, Unseen } from '../../base/beneath/look-at.ts'
+import { openDirectory, withSpot } from '../base/beneath/beneath.ts'
+import { lookAt, Unseen } from '../base/beneath/look-at.ts'
 
 export class MountedPlaces {
   readonly #workspace: string
