@@ -51,7 +51,8 @@ inMachine(
       'P1 P2 P3 a root of the guest reads and writes no more of the host than a user of it',
       async () => {
         const { box } = here()
-        await here().sh(`mkdir /tmp/again; mount -t virtiofs tree /tmp/again; mount -t virtiofs project /tmp/again
+        await here().sh(`mkdir /tmp/again; mount -t virtiofs tree /tmp/again
+ls -A /tmp/again/proc >processes; ls /tmp/again >tree; mount -t virtiofs project /tmp/again
 for at in "" /tmp/again; do
   cat $at/.env $at${box.project}/.env $at${box.home}/outside $at/etc/shadow >>seen 2>/dev/null
   rm -f $at${box.project}/.envrc; umount $at${box.project}/.envrc; mv $at/.envrc $at/moved; echo x >$at${box.project}/.envrc
@@ -60,6 +61,9 @@ done
 echo granted >${box.home}/writable/file; echo plain >plain
 cp /bin/true suid; chmod 4755 suid; mknod device b 8 0; chown 12345 plain; ln -s ${box.home}/outside link; cat link >>seen`)
         const host = (path: string): string => readFileSync(path, 'utf8')
+        // A process of the host that could be written would run the guest's code there.
+        expect(host(join(box.project, 'processes'))).toBe('')
+        expect(host(join(box.project, 'tree'))).toContain('proc\n')
         expect(host(join(box.project, 'seen'))).not.toMatch(/secret|outside|root:/)
         expect(host(join(box.project, '.envrc'))).toBe('export A=1\n')
         expect(host(join(box.home, 'readable/file'))).toBe('readable\n')
