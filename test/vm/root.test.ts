@@ -30,11 +30,15 @@ port = next(int(fd) for fd in os.listdir("/proc/1/fd") if "vport" in os.readlink
 own = libc.syscall(438, os.pidfd_open(1), port, 0)
 for _ in range(64): os.write(own, os.urandom(4096))`
 
+/** Engines and package managers take most of their time where QEMU translates. */
+const SLOW = { timeoutMs: 100_000 }
+
 inMachine(
   here => {
     onMachine('P7 a root of the guest has every capability there, and installs packages', async () => {
       const { stdout } = await here().sh(
         'id -u; grep CapEff /proc/self/status; apt-get install -y ./from-test.deb >/dev/null && from-test; uname -r >/tmp/kernel',
+        SLOW,
       )
       expect(stdout).toMatch(/^0\nCapEff:\s0+1f*\ninstalled\n$/)
       expect(existsSync('/usr/bin/from-test')).toBe(false)
@@ -42,7 +46,7 @@ inMachine(
     })
 
     onMachine('P7 a root of the guest runs a container of a local image by podman', async () => {
-      const { code, stdout } = await here().sh(RUN_IMAGE)
+      const { code, stdout } = await here().sh(RUN_IMAGE, SLOW)
       const kernel = (await here().sh('uname -r')).stdout
       expect([code, stdout]).toEqual([7, `0\n${kernel}`])
     })
