@@ -237,6 +237,8 @@ export interface Backend {
   probe(cacheDir?: string): Promise<Capabilities>
   /** The cgroup limits that the engine holds, where the engine makes the cgroups. Call it after `probe`. */
   bounds?(): LimitSupport
+  /** Processes and threads of the backend's own programs, which the host counts in addition to `limits.pids`. */
+  readonly ownProcesses?: number
   /** Sets the sandbox up. Its command waits for `begin()`. */
   start(plan: Plan, options: StartOptions): Promise<Running>
 }

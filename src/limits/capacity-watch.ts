@@ -6,7 +6,7 @@ import { closeSync, constants, openSync, readFileSync, statfsSync, statSync } fr
 import { descriptorsOf, listTree } from '../base/kernel/processes.ts'
 import type { Limits } from '../policy/policy.ts'
 import type { LimitHit } from './limit-hit.ts'
-import { scratchMounts } from './scratch-memory.ts'
+import { type ScratchPlace, scratchMounts } from './scratch-memory.ts'
 
 const LOOK_MS = 400
 
@@ -26,8 +26,8 @@ export class CapacityWatch {
     this.#report = report
   }
 
-  look(init: number, root: string): number {
-    this.#scratch ??= openScratch(init, root)
+  look(init: number, scratch: ScratchPlace): number {
+    this.#scratch ??= openScratch(scratch)
     this.#lookAtScratch()
     const bound = this.#limits.files
     for (const { pid } of listTree(init)) {
@@ -60,7 +60,7 @@ export class CapacityWatch {
 }
 
 /** pen made and sealed these mounts, so nothing inside can turn their paths into links. */
-function openScratch(init: number, root: string): Scratch[] {
+function openScratch({ init, root }: ScratchPlace): Scratch[] {
   const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
   return scratchMounts(init).flatMap(at => {
     try {

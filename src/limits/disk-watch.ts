@@ -3,7 +3,7 @@
  * the file system fills up, or the sandbox's processes write. It measures the trees only if the limit may be reached.
  */
 import { statfsSync } from 'node:fs'
-import { listTree } from '../base/kernel/processes.ts'
+import { listTrees } from '../base/kernel/processes.ts'
 import { dirname } from '../base/posix-path.ts'
 import { deviceOf, type Growth, LEAST_PER_FILE, measureGrowth, measureUnlinked } from './growth.ts'
 import type { LimitHit } from './limit-hit.ts'
@@ -101,8 +101,8 @@ export class DiskWatch {
   }
 
   /** Measures if needed. Resolves to the delay until the next look. */
-  async look(init: number): Promise<number> {
-    const members = listTree(init)
+  async look(...inits: readonly number[]): Promise<number> {
+    const members = listTrees(inits)
     const written = members.reduce((sum, { pid }) => sum + writtenBy(pid), 0)
     const wrote = Math.max(0, written - this.#written)
     this.#written = Math.max(this.#written, written)
@@ -114,17 +114,17 @@ export class DiskWatch {
     const due = this.#watched.filter(
       budget => !budget.walking && now >= budget.restUntil && this.#missing(budget) <= 0,
     )
-    await Promise.all(due.map(budget => this.#measure(budget, init)))
+    await Promise.all(due.map(budget => this.#measure(budget, inits)))
     // Look again after half the time to the nearest limit at this speed, so that a fast writer cannot exceed it by much.
     const nearest = Math.min(...this.#watched.map(budget => Math.max(0, this.#missing(budget))))
     return speed > 0 ? Math.min(CALM_MS, Math.max(CLOSE_MS, nearest / speed / 2)) : CALM_MS
   }
 
   /** The last measured growth. Measures again only if the last measurement was fast. */
-  async grown(init: number): Promise<number> {
+  async grown(...inits: readonly number[]): Promise<number> {
     const budget = this.#watched.find(({ limit }) => limit === 'disk')
     if (budget === undefined) return 0
-    if (!budget.walking && performance.now() >= budget.restUntil) await this.#measure(budget, init)
+    if (!budget.walking && performance.now() >= budget.restUntil) await this.#measure(budget, inits)
     return budget.known
   }
 
@@ -138,11 +138,11 @@ export class DiskWatch {
     return wanted - (this.#sign(budget) - budget.sign)
   }
 
-  async #measure(budget: Watched, init: number): Promise<void> {
+  async #measure(budget: Watched, inits: readonly number[]): Promise<void> {
     const began = performance.now()
     budget.walking = true
     budget.sign = this.#sign(budget)
-    const { used, note } = await this.#growth(budget, init)
+    const { used, note } = await this.#growth(budget, inits)
     budget.known = used
     budget.walking = false
     const took = performance.now() - began
@@ -153,9 +153,9 @@ export class DiskWatch {
     this.#report({ limit, what: 'killed', used, bound, amount: 1, ...(note !== undefined && { note }) })
   }
 
-  async #growth(budget: Watched, init: number): Promise<{ used: number; note?: string }> {
+  async #growth(budget: Watched, inits: readonly number[]): Promise<{ used: number; note?: string }> {
     const { bound, trees } = budget
-    const held = measureUnlinked(listTree(init), budget.on, this.#since)
+    const held = measureUnlinked(listTrees(inits), budget.on, this.#since)
     // An unlinked file belongs to no tree, so it counts only as disk.
     const nameless = budget.limit === 'disk' ? held.made : 0
     if (nameless >= bound) return { used: nameless, note: 'in files that were deleted and are still open' }

@@ -1,6 +1,6 @@
 /** Watches all limits of a sandbox, behind one handle: opened before its command starts, read after its end. */
 
-import { listTree } from '../base/kernel/processes.ts'
+import { listTree, listTrees } from '../base/kernel/processes.ts'
 import type { Limits } from '../policy/policy.ts'
 import { type Bounds, CORES } from './bounds.ts'
 import { CapacityWatch } from './capacity-watch.ts'
@@ -56,7 +56,7 @@ export class LimitHandle {
   readonly #disk: DiskWatch
   readonly #room: CapacityWatch
   #watchdog: Watchdog | undefined
-  #init: { readonly pid: number; readonly reach: InitHandle } | undefined
+  #init: { readonly pid: number; readonly all: readonly number[]; readonly reach: InitHandle } | undefined
   readonly #pending = new Set<Pending>()
   /** The init of a container and the exec daemon. Alone they use nothing up. */
   #own: ReadonlySet<number> | undefined
@@ -85,27 +85,45 @@ export class LimitHandle {
     this.#room = new CapacityWatch(limits, hit => this.#hit(hit))
   }
 
-  /** Starts watching before the command starts, so that limits apply from its first moment. */
-  attach(init: number, reach: InitHandle = initHandle(init)): void {
-    this.#init = { pid: init, reach }
-    const throttle = new Throttle(init)
+  /**
+   * Starts watching before the command starts, so that limits apply from its first moment. `files` is the init of a file
+   * server, which writes to disk and has the scratch in place of the sandbox.
+   */
+  attach(init: number, reach: InitHandle = initHandle(init), files?: number): void {
+    const inits = files === undefined ? [init] : [init, files]
+    const scratch =
+      files === undefined ? { init, root: reach.root } : { init: files, root: `/proc/${files}/root` }
+    this.#init = { pid: init, all: inits, reach }
+    const throttle = new Throttle(...inits)
     this.#freezer = () => new Freezer(sandboxCgroup(this.bounds, init), throttle)
     setImmediate(() => this.#sweepOnce())
     const own = this.#ownProcesses(init)
     if (this.#support.mechanism.how === 'engine') this.#own = own
-    const watch = new Set(CGROUP_LIMITS.filter(limit => !this.#support.held.has(limit)))
+    // A scope of systemd's has one program and what it starts.
+    const unheld =
+      this.#support.mechanism.how === 'systemd-scope' && files !== undefined ? [files] : undefined
+    const watch = new Set(
+      CGROUP_LIMITS.filter(limit => unheld !== undefined || !this.#support.held.has(limit)),
+    )
     // A limit of at least all cores needs no watchdog.
     if (this.#limits.cpus >= CORES) watch.delete('cpus')
     if (watch.size > 0) {
       const report = (hit: LimitHit): void => this.#hit(hit)
-      const { root } = reach
-      const watchdog = new Watchdog({ init, root, limits: this.#limits, watch, own, throttle, report })
+      const watchdog = new Watchdog({
+        inits: unheld ?? inits,
+        scratch,
+        limits: this.#limits,
+        watch,
+        own,
+        throttle: unheld === undefined ? throttle : new Throttle(...unheld),
+        report,
+      })
       this.#watchdog = watchdog
       this.#repeat(() => watchdog.look())
     }
     if (this.#support.held.size > 0) this.#repeat(() => this.#lookAtCounters())
-    this.#repeat(() => this.#disk.look(init))
-    this.#repeat(() => this.#room.look(init, reach.root))
+    this.#repeat(() => this.#disk.look(...inits))
+    this.#repeat(() => this.#room.look(init, scratch))
   }
 
   /** In a container only the init and the exec daemon run at this point. */
@@ -144,7 +162,7 @@ export class LimitHandle {
 
   usage(): Usage {
     const cgroup = this.#cgroup?.usage()
-    const members = this.#init === undefined ? [] : listTree(this.#init.pid)
+    const members = listTrees(this.#init?.all ?? [])
     return {
       cpuMs: cgroup?.cpuMs ?? members.reduce((sum, { pid }) => sum + cpuMsOf(pid), 0),
       memoryBytes: cgroup?.memoryBytes ?? this.#watchdog?.memoryBytes ?? 0,
@@ -154,7 +172,7 @@ export class LimitHandle {
 
   /** The growth of the trees that count towards `limits.disk`. */
   async grown(): Promise<number> {
-    return this.#init === undefined ? 0 : await this.#disk.grown(this.#init.pid)
+    return this.#init === undefined ? 0 : await this.#disk.grown(...this.#init.all)
   }
 
   /** After the end: reads every counter a last time and stops watching. */

@@ -4,6 +4,12 @@ import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import { descriptorsOf, type Member } from '../base/kernel/processes.ts'
 import { type MountEntry, parseMounts } from '../base/mount-table.ts'
 
+/** Where a sandbox has its scratch: the first process that sees it, and a path to that process's root directory. */
+export interface ScratchPlace {
+  readonly init: number
+  readonly root: string
+}
+
 /** Mount points of tmpfs that only the sandbox has, which pen made for it. */
 export function scratchMounts(init: number): string[] {
   const host = new Set(mountsOf('self').map(({ device }) => device))

@@ -4,7 +4,7 @@
  * children, so parents are paused before their children and resumed after them.
  */
 import { signal } from '../base/kernel/end-processes.ts'
-import { listTree, type Member, statFields } from '../base/kernel/processes.ts'
+import { listTrees, type Member, statFields } from '../base/kernel/processes.ts'
 
 const PASSES = 3
 const SETTLE_MS = 5
@@ -14,13 +14,13 @@ const MOST_TRIES = 5
 type Reason = 'cpu' | 'look'
 
 export class Throttle {
-  readonly #init: number
+  readonly #inits: readonly number[]
   readonly #reasons = new Set<Reason>()
   #paused: Member[] = []
   #tries = 0
 
-  constructor(init: number) {
-    this.#init = init
+  constructor(...inits: readonly number[]) {
+    this.#inits = inits
   }
 
   get isPaused(): boolean {
@@ -28,7 +28,7 @@ export class Throttle {
   }
 
   /**
-   * Pauses every process except the init. A process that the user stopped stays stopped. Returns false when a parent did not stop
+   * Pauses every process except the inits. A process that the user stopped stays stopped. Returns false when a parent did not stop
    * before its children: these run again, and the caller retries. `at once` pauses anyway.
    */
   pause(reason: Reason = 'cpu', how: 'in order' | 'at once' = 'in order'): boolean {
@@ -36,7 +36,7 @@ export class Throttle {
     const seen = new Set<number>()
     const mine: Member[] = []
     for (let pass = 0; pass < PASSES; pass++) {
-      const fresh = listTree(this.#init).filter(({ pid, depth }) => depth > 0 && !seen.has(pid))
+      const fresh = listTrees(this.#inits).filter(({ pid, depth }) => depth > 0 && !seen.has(pid))
       // A child that was forked while its parent was being paused appears in the next pass.
       if (fresh.length === 0) break
       for (let depth = 1, level = fresh; level.length > 0; depth++) {

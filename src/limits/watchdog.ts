@@ -2,13 +2,13 @@
  * Enforces limits without a cgroup: looks at the sandbox's processes a few times a second. It is weaker than the kernel, because
  * a fast program can exceed a limit between two looks. RLIMIT_AS is no substitute: it limits address space, not memory.
  */
-import { listTree, type Member } from '../base/kernel/processes.ts'
+import { listTree, listTrees, type Member } from '../base/kernel/processes.ts'
 import { processorsOf, setProcessors } from '../base/kernel/processors.ts'
 import type { Limits } from '../policy/policy.ts'
 import type { CgroupLimit } from './cgroup.ts'
 import type { LimitHit } from './limit-hit.ts'
 import { cpuMsOf, memoryOf, shareOf } from './process-usage.ts'
-import { MemoryFiles, scratchBytes, scratchMounts } from './scratch-memory.ts'
+import { MemoryFiles, type ScratchPlace, scratchBytes, scratchMounts } from './scratch-memory.ts'
 import type { Throttle } from './throttle.ts'
 
 const CALM_MS = 200
@@ -20,9 +20,9 @@ const LONGEST_PAUSE_MS = 300
 export type NextLook = number | 'at once'
 
 interface WatchdogOptions {
-  readonly init: number
-  /** A path to the sandbox's root directory. */
-  readonly root: string
+  /** The init of the sandbox, and in a virtual machine that of the file server. */
+  readonly inits: readonly number[]
+  readonly scratch: ScratchPlace
   readonly limits: Limits
   readonly watch: ReadonlySet<CgroupLimit>
   /** pen's own processes inside. The init always counts as one. */
@@ -51,7 +51,7 @@ export class Watchdog {
   constructor(options: WatchdogOptions) {
     this.#options = options
     this.#throttle = options.throttle
-    if (options.watch.has('cpus')) narrow(options.init, options.limits.cpus)
+    if (options.watch.has('cpus')) for (const init of options.inits) narrow(init, options.limits.cpus)
   }
 
   /** The sum at the last look. */
@@ -67,7 +67,7 @@ export class Watchdog {
   /** Looks once. Returns the delay until the next look, or `at once` if a delay would give the sandbox extra time. */
   look(): NextLook {
     if (this.#throttle.isPaused) this.#throttle.resume()
-    const members = listTree(this.#options.init)
+    const members = listTrees(this.#options.inits)
     const { watch } = this.#options
     const tasks = this.#sum(members)
     const isCrowded = watch.has('pids') && this.#lookAtPids(tasks)
@@ -87,14 +87,14 @@ export class Watchdog {
   #sum(members: readonly Member[]): number {
     const each = members.map(({ pid }) => memoryOf(pid))
     if (this.#looks % SLOW_CHECK_INTERVAL === 0) {
-      this.#mounts = scratchMounts(this.#options.init)
+      this.#mounts = scratchMounts(this.#options.scratch.init)
       this.#memoryFiles = this.#files.look(members)
     }
-    const unreported = scratchBytes(this.#options.root, this.#mounts) + this.#memoryFiles
+    const unreported = scratchBytes(this.#options.scratch.root, this.#mounts) + this.#memoryFiles
     this.#memoryBytes = each.reduce((sum, m) => sum + m.anonymous + m.shared, unreported)
     const { own } = this.#options
     const pids = each.reduce((sum, m, i) => (own.has(members[i]?.pid ?? 0) ? sum : sum + m.threads), 0)
-    this.#ofInit = each[members.findIndex(({ pid }) => pid === this.#options.init)]?.threads ?? 1
+    this.#ofInit = each[members.findIndex(({ pid }) => pid === this.#options.inits[0])]?.threads ?? 1
     return pids
   }
 
@@ -141,7 +141,8 @@ export class Watchdog {
       shared += share.shared
     }
     this.#memoryFiles = this.#files.look(members)
-    const unreported = scratchBytes(this.#options.root, scratchMounts(this.#options.init)) + this.#memoryFiles
+    const { init, root } = this.#options.scratch
+    const unreported = scratchBytes(root, scratchMounts(init)) + this.#memoryFiles
     // A mapped file on a tmpfs is in both sums.
     return anonymous + Math.max(shared, unreported)
   }

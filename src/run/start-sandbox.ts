@@ -63,7 +63,8 @@ export async function startSandbox(
   const name = options.stays === undefined ? run : STAYS
   const { repository, prepared } = await openRepository(planned, name, undo)
   const { plan } = prepared
-  const bounds = new Bounds({ limits: plan.limits, runId: run, support: backend.bounds?.() })
+  const pids = plan.limits.pids + (backend.ownProcesses ?? 0)
+  const bounds = new Bounds({ limits: { ...plan.limits, pids }, runId: run, support: backend.bounds?.() })
   undo.push('the cgroup', async () => await bounds.remove())
   const execDaemon = backend.daemonOnly === true || options.serve !== undefined
   // The exec daemon opens a terminal for each command.

@@ -103,16 +103,7 @@ export class Supervisor {
           stopping.failed(error)
         }
       })
-      const init = running.initPid()
-      if (init !== undefined) {
-        const { nproc } = limits.bounds
-        if (nproc !== undefined && running.sharesHost !== true) await setProcessLimit(init, { nproc })
-        limits.attach(init, running.reach)
-        running.full?.then(
-          () => limits.reportFullPids(),
-          () => undefined,
-        )
-      }
+      await this.#bound()
       await this.#forwardPorts()
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
@@ -263,6 +254,22 @@ export class Supervisor {
         return exec(order, output)
       },
     }
+  }
+
+  /** Before the command starts. */
+  async #bound(): Promise<void> {
+    const { running, limits } = this.#sandbox
+    const init = running.initPid()
+    if (init === undefined) return
+    const files = running.filesPid?.()
+    const { nproc } = limits.bounds
+    if (nproc !== undefined && running.sharesHost !== true)
+      for (const pid of files === undefined ? [init] : [init, files]) await setProcessLimit(pid, { nproc })
+    limits.attach(init, running.reach, files)
+    running.full?.then(
+      () => limits.reportFullPids(),
+      () => undefined,
+    )
   }
 
   #watchGitlinks(): GitlinkWatch | undefined {

@@ -42,7 +42,6 @@ const backendOf = ({ backend, who, env }: TestEngine): TestBackend => ({
   flags: ['--backend', backend, '--offline'],
   env,
   traits: new Set<Trait>([
-    'fileBroker',
     'hostKernel',
     ...(backend === 'podman' ? (['callersMounts'] as const) : []),
     ...(backend === 'podman' && who.uid !== 0 ? (['ownUserNamespace'] as const) : (['laterMounts'] as const)),

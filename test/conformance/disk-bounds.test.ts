@@ -58,27 +58,31 @@ conformance(
   },
 )
 
-conformance('P13 the disk limit holds in ./output and in a granted place; less is left alone', async box => {
-  const granted = box.directory(join(box.home, 'granted'))
-  const cases = [
-    ['output', join(box.project, 'output/big'), ['--limit', 'output=64MiB']],
-    ['disk', join(granted, 'big'), ['--limit', 'disk=64MiB', '--write', granted]],
-  ] as const
-  for (const [limit, file, flags] of cases) {
-    const { code, stdout, over, late, ...rest } = await grow(box, file, 64 * MIB, { flags })
-    expect([limit, code, stdout]).toEqual([limit, 137, ''])
-    expect([limit, late < 2000 || over <= 1.1]).toEqual([limit, true])
-    expect(limitNotes({ code, stdout, ...rest })).toEqual([
-      expect.stringContaining(`limits.${limit} is 64 MiB`),
-    ])
-    expect(events(box).at(-1)).toBe(`${limit} killed`)
-    const under = await box.sh(`head -c 40m /dev/zero > ${quote(`${file}2`)}; sleep 0.6; echo survived`, {
-      flags,
-    })
-    expect([limit, under.code, under.stdout, limitNotes(under)]).toEqual([limit, 0, 'survived\n', []])
-  }
-  expect(events(box)).toEqual(['output killed', 'disk killed'])
-})
+conformance(
+  'P13 the disk limit holds in ./output and in a granted place; less is left alone',
+  async box => {
+    const granted = box.directory(join(box.home, 'granted'))
+    const cases = [
+      ['output', join(box.project, 'output/big'), ['--limit', 'output=64MiB']],
+      ['disk', join(granted, 'big'), ['--limit', 'disk=64MiB', '--write', granted]],
+    ] as const
+    for (const [limit, file, flags] of cases) {
+      const { code, stdout, over, late, ...rest } = await grow(box, file, 64 * MIB, { flags })
+      expect([limit, code, stdout]).toEqual([limit, 137, ''])
+      expect([limit, late < 2000 || over <= 1.1]).toEqual([limit, true])
+      expect(limitNotes({ code, stdout, ...rest })).toEqual([
+        expect.stringContaining(`limits.${limit} is 64 MiB`),
+      ])
+      expect(events(box).at(-1)).toBe(`${limit} killed`)
+      const under = await box.sh(`head -c 40m /dev/zero > ${quote(`${file}2`)}; sleep 0.6; echo survived`, {
+        flags,
+      })
+      expect([limit, under.code, under.stdout, limitNotes(under)]).toEqual([limit, 0, 'survived\n', []])
+    }
+    expect(events(box)).toEqual(['output killed', 'disk killed'])
+  },
+  { timeout: 120_000 },
+)
 
 conformance(
   'P13 a full scratch is reported, even when the program ended at once',

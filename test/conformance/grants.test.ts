@@ -4,7 +4,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'no
 import { dirname, join } from 'node:path'
 import { until } from '../until.ts'
 import type { Box } from './box.ts'
-import { conformance, type Options } from './conformance.ts'
+import { conformance } from './conformance.ts'
 import { brokerRecords, files, insides, startLoop } from './granted-run.ts'
 import { isRoot, PEN } from './launcher.ts'
 import { pen, stateDir } from './pen-command.ts'
@@ -19,11 +19,7 @@ const notes = (box: Box) => {
   }
 }
 
-/** Claims about files that the broker serves to a running sandbox. */
-const brokered = (title: string, body: (box: Box) => Promise<void>, options: Options = {}): void =>
-  conformance(title, body, { ...options, needs: 'fileBroker' })
-
-brokered(
+conformance(
   'P1 a granted file is served until it is revoked, its neighbour never, and each access is recorded',
   async box => {
     const { file, other } = notes(box)
@@ -55,7 +51,7 @@ brokered(
   },
 )
 
-brokered('P22 a grant around the file of a secret does not show that file', async box => {
+conformance('P22 a grant around the file of a secret does not show that file', async box => {
   const { dir, file, other } = notes(box)
   symlinkSync(other, join(box.home, 'token'))
   expect(
@@ -75,7 +71,7 @@ brokered('P22 a grant around the file of a secret does not show that file', asyn
   ])
 })
 
-brokered('P1 no link, no ".." and no other name leads out of a granted directory', async box => {
+conformance('P1 no link, no ".." and no other name leads out of a granted directory', async box => {
   const { dir } = notes(box)
   const secret = box.file(join(box.home, 'secret'), 'canary\n')
   symlinkSync(secret, join(dir, 'link'))
@@ -102,7 +98,7 @@ brokered('P1 no link, no ".." and no other name leads out of a granted directory
   ).toEqual(['link', 'link', 'link', 'not-granted'])
 })
 
-brokered(
+conformance(
   'P3 a granted file is copied only where the sandbox may write; a refusal names the place',
   async box => {
     const { file } = notes(box)
@@ -121,7 +117,7 @@ brokered(
   },
 )
 
-brokered('P1 a grant for one project does not serve another project’s sandbox', async box => {
+conformance('P1 a grant for one project does not serve another project’s sandbox', async box => {
   const { file } = notes(box)
   expect((await pen(box, 'grant', file)).code).toBe(0)
   const other = box.directory(join(box.home, 'other'))
@@ -134,7 +130,7 @@ brokered('P1 a grant for one project does not serve another project’s sandbox'
   expect(here.stdout).toBe('buy milk\n')
 })
 
-brokered(
+conformance(
   'P2 content is put only where writing is granted, complete, as the user, never executable',
   async box => {
     const { dir, file } = notes(box)
@@ -158,7 +154,7 @@ brokered(
   },
 )
 
-brokered('P3 a denied path cannot be granted, nor served by a grant above it', async box => {
+conformance('P3 a denied path cannot be granted, nor served by a grant above it', async box => {
   const { dir, file, other } = notes(box)
   expect((await pen(box, 'grant', dir, '--rw')).code).toBe(0)
   const run = startLoop(box, '--deny', other)
@@ -191,7 +187,7 @@ conformance('P16 pen’s own directory is granted for reading only', async box =
   expect((await pen(box, 'grants')).stderr).not.toContain('nothing is granted')
 })
 
-brokered('P16 nothing inside a sandbox or in the project makes a grant', async box => {
+conformance('P16 nothing inside a sandbox or in the project makes a grant', async box => {
   const { file } = notes(box)
   mkdirSync(join(box.project, '.pen'))
   const forged = JSON.stringify({
@@ -214,7 +210,7 @@ brokered('P16 nothing inside a sandbox or in the project makes a grant', async b
   await run.end()
 })
 
-brokered('P18 a path that a sandbox sends is one record, and forges no line of the audit', async box => {
+conformance('P18 a path that a sandbox sends is one record, and forges no line of the audit', async box => {
   const run = startLoop(box)
   const hostile = [
     '/a\nforged',
@@ -233,7 +229,7 @@ brokered('P18 a path that a sandbox sends is one record, and forges no line of t
     expect(readFileSync(join(dir, name), 'utf8')).toMatch(/^[\x20-\x7e\n]*$/)
 })
 
-brokered(
+conformance(
   'P17 when the supervisor is killed during a write, the old file stays, with nothing beside it',
   async box => {
     const { dir, file } = notes(box)
@@ -264,31 +260,34 @@ const draftsOf = (pid: number, dir: string): string =>
 /** Blocks until the test continues it. */
 const WAIT = 'until [ -e /tmp/go ]; do sleep 0.01; done'
 
-brokered('P2 a write that was revoked or expired does not happen; a read ends in the middle', async box => {
-  const { dir, file } = notes(box)
-  const large = box.file(join(dir, 'large'), 'x'.repeat(3_000_000))
-  expect((await pen(box, 'grant', dir, '--rw')).code).toBe(0)
-  const run = startLoop(box)
-  await run.inside(`(echo new; ${WAIT}) | ${files('put', '-', file)} 2>/tmp/put & :`)
-  await run.inside(
-    `(${files('cat', large)} 2>/tmp/cat | (head -c 1000; ${WAIT}; cat) | wc -c > /tmp/count) & :`,
-  )
-  await until(() => brokerRecords(box).filter(({ kind }) => kind === 'broker-allowed').length === 2)
-  expect((await pen(box, 'revoke', '--all')).code).toBe(0)
-  await until(() => brokerRecords(box).filter(({ reason }) => reason === 'revoked').length === 2)
-  await run.inside('touch /tmp/go')
-  await run.within1s('cat /tmp/put', ({ said }) => said.includes('revoked'))
-  await run.within1s('cat /tmp/count', ({ said }) => Number(said) > 0 && Number(said) < 3_000_000)
-  expect(readFileSync(file, 'utf8')).toBe('buy milk\n')
-  expect((await pen(box, 'grant', file, '--for', '300ms')).code).toBe(0)
-  await run.within1s(
-    files('cat', file),
-    ({ said }) => said.includes('expired') || said.includes('not-granted'),
-  )
-  await run.end()
-})
+conformance(
+  'P2 a write that was revoked or expired does not happen; a read ends in the middle',
+  async box => {
+    const { dir, file } = notes(box)
+    const large = box.file(join(dir, 'large'), 'x'.repeat(3_000_000))
+    expect((await pen(box, 'grant', dir, '--rw')).code).toBe(0)
+    const run = startLoop(box)
+    await run.inside(`(echo new; ${WAIT}) | ${files('put', '-', file)} 2>/tmp/put & :`)
+    await run.inside(
+      `(${files('cat', large)} 2>/tmp/cat | (head -c 1000; ${WAIT}; cat) | wc -c > /tmp/count) & :`,
+    )
+    await until(() => brokerRecords(box).filter(({ kind }) => kind === 'broker-allowed').length === 2)
+    expect((await pen(box, 'revoke', '--all')).code).toBe(0)
+    await until(() => brokerRecords(box).filter(({ reason }) => reason === 'revoked').length === 2)
+    await run.inside('touch /tmp/go')
+    await run.within1s('cat /tmp/put', ({ said }) => said.includes('revoked'))
+    await run.within1s('cat /tmp/count', ({ said }) => Number(said) > 0 && Number(said) < 3_000_000)
+    expect(readFileSync(file, 'utf8')).toBe('buy milk\n')
+    expect((await pen(box, 'grant', file, '--for', '300ms')).code).toBe(0)
+    await run.within1s(
+      files('cat', file),
+      ({ said }) => said.includes('expired') || said.includes('not-granted'),
+    )
+    await run.end()
+  },
+)
 
-brokered(
+conformance(
   'P21 a stranger can neither see the broker’s socket nor connect to it; its sandbox can',
   async box => {
     const run = startLoop(box)

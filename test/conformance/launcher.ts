@@ -89,7 +89,6 @@ const onProcesses = (who: Who): TestBackend => ({
   traits: new Set<Trait>([
     'bubblewrap',
     'callersMounts',
-    'fileBroker',
     'hostKernel',
     'laterMounts',
     'mixedTerminal',

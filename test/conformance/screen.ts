@@ -1,7 +1,7 @@
 /** A terminal of the test with a program on it: what a person would type and see. */
 import { dirname, join } from 'node:path'
 import type { Box } from './box.ts'
-import { PEN } from './launcher.ts'
+import { PEN, SLOWER } from './launcher.ts'
 
 interface Where {
   readonly cwd: string
@@ -52,7 +52,7 @@ export class ProgramScreen {
 
   /** Waits until this is on the screen, after what was waited for before. */
   async shows(wanted: string | RegExp, withinMs = 20_000): Promise<string> {
-    const late = performance.now() + withinMs
+    const late = performance.now() + withinMs * SLOWER
     for (;;) {
       const fresh = this.#seen.slice(this.#from)
       const at = typeof wanted === 'string' ? fresh.indexOf(wanted) : (wanted.exec(fresh)?.index ?? -1)
@@ -67,7 +67,7 @@ export class ProgramScreen {
   }
 
   async ended(withinMs = 20_000): Promise<number> {
-    const late = setTimeout(() => this.#child.kill('SIGKILL'), withinMs)
+    const late = setTimeout(() => this.#child.kill('SIGKILL'), withinMs * SLOWER)
     const code = await this.#child.exited
     clearTimeout(late)
     // The last output may still be in transit.

@@ -11,7 +11,6 @@ export const PEN = process.env['PEN_UNDER_TEST'] ?? join(import.meta.dir, '../..
 export const TRAITS = {
   bubblewrap: 'bubblewrap, its guard and the order in which they start are the process backend’s',
   callersMounts: 'a daemon sees the mounts of the host, not those of its client: another tree is refused',
-  fileBroker: 'a guest has no socket of the broker: the named weakness no-file-broker',
   hostKernel:
     'a guest’s own kernel has its namespaces, and holds its limits unreported (limits-silent): see test/vm',
   laterMounts:

@@ -35,9 +35,18 @@ for (const server of ['tree', 'project'] as const)
         const qemu = descendants().find(({ command }) => /^\S*qemu-system/.test(command))
         const fd = new RegExp(`socket,id=${server},fd=(\\d+)`).exec(qemu?.command ?? '')?.[1]
         // The server of the project has the project as its root.
-        const paths = [inside, denied, guarded, outside, readable, '/etc/shadow', '/usr/bin/true'].map(
-          path =>
-            server === 'project' && path.startsWith(box.project) ? path.slice(box.project.length) : path,
+        const processes = ['self', '1', '4'].map(pid => `/proc/${pid}/cmdline`)
+        const paths = [
+          inside,
+          denied,
+          guarded,
+          outside,
+          readable,
+          '/etc/shadow',
+          ...processes,
+          '/usr/bin/true',
+        ].map(path =>
+          server === 'project' && path.startsWith(box.project) ? path.slice(box.project.length) : path,
         )
         const client = spawnSync('python3', [CLIENT, String(qemu?.pid), fd ?? '', String(SEED), ...paths], {
           encoding: 'utf8',
@@ -48,7 +57,8 @@ for (const server of ['tree', 'project'] as const)
         const reached = Object.values(seen).flat().join('')
         expect(seen[paths[0] ?? '']).toContain('inside\n')
         if (server === 'tree') expect(seen[readable]).toContain('readable\n')
-        for (const hidden of ['secret', 'outside', 'root:']) expect(reached).not.toContain(hidden)
+        for (const hidden of ['secret', 'outside', 'root:', 'virtiofsd'])
+          expect(reached).not.toContain(hidden)
         expect(garbage).toBeGreaterThan(0)
         const host = (path: string): string => readFileSync(path, 'utf8')
         expect([denied, guarded, outside, readable].map(host)).toEqual([

@@ -225,7 +225,7 @@ inMachine(
       'P12 hostile system calls get a safe answer from the guest’s kernel, and every twin works',
       async () => {
         copyFileSync(program, join(here().box.project, 'probe'))
-        const { stdout } = await here().sh('./probe')
+        const { stdout } = await here().sh('./probe', { timeoutMs: 100_000 })
         const probes = runProbe('./probe', () => stdout)
         const others = probes.filter(probe => !isSafe(probe)).map(({ id, outcome }) => `${id} ${outcome}`)
         expect(others).toEqual(OF_A_GUEST)

@@ -10,10 +10,8 @@ const BOOT_MS = 120_000
 export const START = ['start', '--detach', '--isolation', 'vm'] as const
 
 const backends = EVERYBODY.map(onMachines)
-export const onMachine = skipUnless(
-  backends.every(({ missing }) => missing === undefined),
-  'QEMU is missing',
-)
+export const hasQemu = backends.every(({ missing }) => missing === undefined)
+export const onMachine = skipUnless(hasQemu, 'QEMU is missing')
 
 /** A project of this user that no sandbox runs in yet. */
 export function projectOf(who: (typeof EVERYBODY)[number], config: object = {}): ProjectSandbox {
@@ -37,7 +35,7 @@ export function inMachine(
     describe(`as ${who.name}`, () => {
       let here: ProjectSandbox | undefined
       beforeAll(async () => {
-        if (backends.some(({ missing }) => missing !== undefined)) return
+        if (!hasQemu) return
         here = projectOf(who, config)
         await startMachine(here, ...prepare(here))
       }, BOOT_MS)

@@ -127,10 +127,13 @@ const BY_HAND: Readonly<Record<string, string>> = {
   apk: 'sudo apk add virtiofsd && apk fetch linux-virt busybox-static && for p in *.apk; do tar -xzf "$p"; done',
 }
 
+export const fillByHand = (has: (manager: string) => boolean): string | undefined =>
+  Object.entries(BY_HAND).find(([manager]) => has(manager))?.[1]
+
 function required(name: string): string {
   const tool = findTool(name)
   if (tool !== undefined) return tool
-  const [, fill] = Object.entries(BY_HAND).find(([manager]) => findTool(manager) !== undefined) ?? []
+  const fill = fillByHand(manager => findTool(manager) !== undefined)
   throw new PenError('BACKEND', {
     what: `pen takes the kernel of the virtual machine from Debian's packages, and ${name} is not installed here`,
     hint:

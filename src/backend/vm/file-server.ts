@@ -9,7 +9,7 @@ import { systemCall } from '../../base/kernel/system-call.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
 import { MACHINE_FILES, PEN_INSIDE } from '../../protocol/guest-paths.ts'
-import type { Running, StartOptions } from '../backend.ts'
+import type { HoldResult, LiveMounts, Running, StartOptions } from '../backend.ts'
 import { start } from '../process/process.ts'
 import type { GuestFiles } from './guest-files.ts'
 import { GUEST_NETWORK } from './initramfs.ts'
@@ -25,6 +25,8 @@ export interface FileServer {
   readonly errors: LastOutput
   /** The host's directory that the guest sees at `/run/pen`. */
   readonly inside: string
+  /** Call it when both servers have started, and before the guest uses them. */
+  hideProcesses(): Promise<void>
   /** QEMU's ends of the connections, for the tree and for the project. The caller closes them. */
   readonly sockets: readonly [tree: number, project: number]
 }
@@ -50,7 +52,13 @@ export async function startFileServer(
         argv: first => bothServers(files, plan, first, root),
       },
     })
-    return { running, errors, inside: running.inside, sockets: [tree.connection, project.connection] }
+    return {
+      running,
+      errors,
+      inside: running.inside,
+      hideProcesses: () => hideProcesses(running.mounts),
+      sockets: [tree.connection, project.connection],
+    }
   } catch (error) {
     for (const { connection } of [tree, project]) closeSync(connection)
     throw error
@@ -58,6 +66,24 @@ export async function startFileServer(
     for (const fd of [tree.listener, project.listener, nothing]) closeSync(fd)
     errors.closeWriter()
   }
+}
+
+/** Usually one try is enough. Each has a time limit, which a busy machine may exceed. */
+const MOST_TRIES = 5
+
+/**
+ * Covers `/proc`, which virtiofsd needs only while it starts. A root of the guest could otherwise write the memory of
+ * virtiofsd there, and would run its own code on the host's kernel.
+ */
+async function hideProcesses(mounts: LiveMounts | undefined): Promise<void> {
+  const path = '/proc'
+  let result: HoldResult | undefined
+  for (let i = 0; i < MOST_TRIES && result !== 'held'; i++) {
+    const found = mounts?.look(path)
+    if (mounts === undefined || found === undefined) break
+    ;[result] = await mounts.hold([{ how: 'cover', path, dev: found.dev, ino: found.ino }])
+  }
+  if (result !== 'held') throw new Error(`${path} of the file server could not be covered`)
 }
 
 /** The name servers of the other backends are on the sandbox's own loopback, which a guest does not share. */

@@ -25,6 +25,8 @@ const MIB = 2 ** 20
 /** QEMU's own memory, and that of virtiofsd. They count towards the same limit as the guest. */
 const OVERHEAD = 384 * MIB
 const SCRATCH = (16 * MIB) as Bytes
+/** QEMU has one for each connection of the guest. The guest's kernel bounds those of commands. */
+const MOST_FILES = 16_384
 
 export interface MachineOptions {
   readonly qemu: string
@@ -140,5 +142,6 @@ function boxPlan(plan: Plan, files: GuestFiles, kvmFd: number | undefined): Plan
     cwd: '/' as GuestPath,
     env: [],
     listedExec: false,
+    limits: { ...plan.limits, files: MOST_FILES },
   }
 }

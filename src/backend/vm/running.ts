@@ -83,6 +83,7 @@ export function runningMachine({
       booted
         .boot()
         .then(() => booted.attachFiles())
+        .then(() => files.hideProcesses())
         .then(wake)
         .catch((error: unknown) => fail(error instanceof Error ? error.message : 'its boot failed'))
       timer = setTimeout(() => fail(`the guest was not ready after ${BOOT_MS / 1000} s`), BOOT_MS)

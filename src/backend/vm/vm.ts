@@ -35,11 +35,15 @@ import { runningMachine } from './running.ts'
 
 export const QEMU = process.arch === 'arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64'
 
+/** QEMU, virtiofsd and their threads. The guest's kernel bounds the guest's processes, which are none of the host's. */
+const OWN_PROCESSES = 128
+
 /** With an image in the config, the guest's programs come from it, and otherwise from the host. */
 export const vmBackend = ({ image, vm }: Pick<Policy, 'image' | 'vm'>): Backend => ({
   name: 'vm',
   network: 'made-by-pen',
   daemonOnly: true,
+  ownProcesses: OWN_PROCESSES,
   slowStart: 'starting the virtual machine …',
   prepareFiles: async (cacheDir, tell, from) => (await prepareGuestFiles(cacheDir, tell, from)).dir,
   // Only the host's root needs an id mapping.
@@ -74,7 +78,7 @@ function capabilities(images: boolean, root: boolean): Capabilities {
       },
       {
         name: 'limits-silent',
-        how: 'the guest bounds memory, processes, open files and scratch, and reports no hit',
+        how: 'the guest bounds memory, processes and open files, and reports no hit',
       },
       ...(root ? [ROOT] : []),
     ],

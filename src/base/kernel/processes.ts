@@ -72,6 +72,8 @@ export function listTree(root: number): Member[] {
   return members
 }
 
+export const listTrees = (roots: readonly number[]): Member[] => roots.flatMap(listTree)
+
 /** A child is listed with the thread that forked it. */
 export function childrenOf(pid: number): number[] {
   let threads: string[]

@@ -43,9 +43,12 @@ forEachKind(
     // A guest whose instructions QEMU translates takes seconds to start so many programs.
     for (const { ms } of Object.values(steps)) expect(ms).toBeLessThan(project.isMachine ? 10_000 : 1000)
     expect(new Set(heard.names)).toEqual(new Set(['allowed.test']))
-    // A slow guest is silent for so long that the gateway dials the allowed server. The first bytes are judged all the same.
-    const slow = project.isMachine ? `tcp ${UP} 443` : ''
-    expect(heard.left.filter(packet => packet !== slow)).toEqual([`tcp ${UP} 80`])
+    // A slow guest is silent for so long that the gateway dials the allowed server, at any step. The first bytes are judged all
+    // the same.
+    const left = project.isMachine
+      ? [...new Set(heard.left)].filter(to => to !== `tcp ${UP} 443`)
+      : heard.left
+    expect(left).toEqual([`tcp ${UP} 80`])
     expect(world.read('outside').filter(line => line.includes(SECRET))).toEqual([])
   },
   { containers: true },
@@ -126,10 +129,13 @@ attempt('vsock', lambda: socket.socket(40, 1).connect((2, 22)))
       steps.send.said.split('\n').map(line => [line.replace(/ \S+ \S+$/, ''), line.split(' ')]),
     )
     const answer = (label: string) => sent.get(label)?.at(-2)
-    for (const label of ['udp', 'quic', 'ntp', 'udp6'])
+    // QEMU passes on the error for an IPv6 datagram with the sender ::1, and the guest's kernel drops it.
+    const isUnheard = (line: string): boolean => project.isMachine && line.startsWith('udp6 ')
+    for (const label of ['udp', 'quic', 'ntp', ...(project.isMachine ? [] : ['udp6'])])
       expect([label, answer(label)]).toEqual([label, 'ECONNREFUSED'])
     for (const line of steps.send.said.trim().split('\n'))
-      expect(Number(line.split(' ').at(-1))).toBeLessThan(100)
+      if (!isUnheard(line))
+        expect(Number(line.split(' ').at(-1))).toBeLessThan(project.isMachine ? 1000 : 100)
     for (const label of [
       'udplite',
       'sctp',
@@ -153,7 +159,7 @@ attempt('vsock', lambda: socket.socket(40, 1).connect((2, 22)))
     expect(steps.namespace.said.match(/Operation not permitted|not supported/g)?.length).toBe(
       hostTools ? 4 : 3,
     )
-    for (const { ms } of Object.values(steps)) expect(ms).toBeLessThan(5000)
+    for (const { ms } of Object.values(steps)) expect(ms).toBeLessThan(project.isMachine ? 15_000 : 5000)
 
     expect(heard.left).toEqual([])
     expect(heard.names).toEqual([])

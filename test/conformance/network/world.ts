@@ -180,7 +180,7 @@ export class World {
     using first = new Project(this, kind.user, kind.engine)
     const { flags = [], env = {}, seed: prepared } = kind.engine ?? {}
     if (prepared !== undefined) first.remember(prepared())
-    first.command(['run', ...flags, '--offline', '--', 'true'], env)
+    first.command(['run', ...flags, '--', 'true'], env)
     renameSync(join(first.home, '.pen/cache'), seed)
     this.#seeds.set(kind.name, seed)
     return seed
