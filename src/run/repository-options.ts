@@ -10,14 +10,17 @@ export function repositoryOptions(prepared: Prepared): OwnOptions | undefined {
   const { git, records, emptyModules } = prepared.facts.repository
   if (git === undefined) return undefined
   const mounted = [git.path, ...emptyModules, ...heldPointers(prepared)]
-  return { git, records, emptyModules, mounted, ...adoptOptions(prepared) }
+  const adopt = adoptOptions(prepared)
+  const { id, stateDir } = prepared.loaded.project
+  const world = { ...adopt.world, sandbox: { id, stateDir } }
+  return { git, records, emptyModules, mounted, ...adopt, world }
 }
 
 /** Each `.git` that a mount holds. */
 export const heldPointers = ({ facts }: Prepared): readonly string[] =>
   facts.repository.protect.flatMap(({ path }) => (path.endsWith('/.git') ? [path] : []))
 
-/** For a project without a repository. */
+/** For a project without a repository. The one that a sandbox made is the project's, whichever sandbox it was. */
 export function adoptOptions({ plan, facts, loaded }: Prepared): AdoptOptions {
   const { project, policy } = loaded
   const { protect, watch } = facts.repository
@@ -31,7 +34,7 @@ export function adoptOptions({ plan, facts, loaded }: Prepared): AdoptOptions {
     mayWrite: path => decideFile(policy, path as HostPath, 'write').ok,
     world: {
       facts,
-      sandbox: { id: project.id, stateDir: project.stateDir },
+      sandbox: project.shared,
       cacheDir: `${project.world.state}/cache`,
       limits: plan.limits,
     },

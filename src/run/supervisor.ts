@@ -160,7 +160,7 @@ export class Supervisor {
     const { adoptRepository } = await import('../repository/adopt/adopt.ts')
     const { takeRepository } = await import('../repository/adopt/take-repository.ts')
     const { whileAlone } = await import('../protect/while-alone.ts')
-    const { stateDir } = prepared.loaded.project
+    const { stateDir } = prepared.loaded.project.shared
     const lines = await whileAlone(stateDir, [audit.run], async () => {
       const stays = takeRepository(plan.workspace, stateDir, audit.run)
       this.#isTaken = stays === undefined
@@ -172,13 +172,20 @@ export class Supervisor {
     return lines ?? [ADOPTED_LATER]
   }
 
-  /** Opens the ports of the policy before the command starts. A port in use stops the run. */
+  /**
+   * Opens the ports of the policy before the command starts. A port in use stops the run. A named sandbox gets free ports of the host:
+   * the others of its project have the same config.
+   */
   async #forwardPorts(): Promise<void> {
     const { prepared, forwarding } = this.#sandbox
     const { loaded, plan } = prepared
     const isGap = plan.gaps.some(({ name }) => name === 'no-ports')
     if (loaded.policy.ports.length > 0 && !isGap)
-      await forwarding.open(loaded.policy.ports.map(({ rule }) => rule))
+      await forwarding.open(
+        loaded.policy.ports.map(({ rule }) =>
+          loaded.project.name === undefined ? rule : { ...rule, host: 0 },
+        ),
+      )
   }
 
   /** Connections wait in the kernel until the gateway serves. A gateway that fails ends the sandbox. */
@@ -272,7 +279,7 @@ export class Supervisor {
       workspace,
       own,
       enclosing,
-      stateDir: prepared.loaded.project.stateDir,
+      stateDir: prepared.loaded.project.shared.stateDir,
       mounted: repository?.mounted ?? new MountedPlaces(workspace, heldPointers(prepared)),
       onEnd: line => {
         this.#lines.push(line)
