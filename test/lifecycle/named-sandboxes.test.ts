@@ -1,10 +1,10 @@
 /** Several sandboxes of one project at once: what each has of its own, and what they share. */
 import { expect } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { auditRecords } from '../audit-records.ts'
 import { until } from '../until.ts'
+import { freePort } from './forwarded.ts'
 import { lifecycleTest, type ProjectSandbox, type Said } from './project-sandbox.ts'
 
 const stateOf = (here: ProjectSandbox, name: string): string => join(here.stateDir, 'names', name)
@@ -12,14 +12,6 @@ const kinds = (here: ProjectSandbox, name: string): unknown[] =>
   auditRecords(stateOf(here, name)).map(({ kind }) => kind)
 const inside = (here: ProjectSandbox, name: string, script: string): Promise<Said> =>
   here.pen('exec', '--name', name, '--', '/bin/sh', '-c', script)
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
 
 lifecycleTest(
   'P10 two named sandboxes have a home, ports, grants, git and audit each, and the rules of their project',
