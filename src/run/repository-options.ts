@@ -10,10 +10,7 @@ export function repositoryOptions(prepared: Prepared): OwnOptions | undefined {
   const { git, records, emptyModules } = prepared.facts.repository
   if (git === undefined) return undefined
   const mounted = [git.path, ...emptyModules, ...heldPointers(prepared)]
-  const adopt = adoptOptions(prepared)
-  const { id, stateDir } = prepared.loaded.project
-  const world = { ...adopt.world, sandbox: { id, stateDir } }
-  return { git, records, emptyModules, mounted, ...adopt, world }
+  return { git, records, emptyModules, mounted, ...adoptOptions(prepared) }
 }
 
 /** Each `.git` that a mount holds. */
@@ -21,6 +18,12 @@ export const heldPointers = ({ facts }: Prepared): readonly string[] =>
   facts.repository.protect.flatMap(({ path }) => (path.endsWith('/.git') ? [path] : []))
 
 /** For a project without a repository. The one that a sandbox made is the project's, whichever sandbox it was. */
+export function adoptionOptions(prepared: Prepared): AdoptOptions {
+  const options = adoptOptions(prepared)
+  return { ...options, world: { ...options.world, sandbox: prepared.loaded.project.shared } }
+}
+
+/** Of the sandbox itself. */
 export function adoptOptions({ plan, facts, loaded }: Prepared): AdoptOptions {
   const { project, policy } = loaded
   const { protect, watch } = facts.repository
@@ -34,7 +37,7 @@ export function adoptOptions({ plan, facts, loaded }: Prepared): AdoptOptions {
     mayWrite: path => decideFile(policy, path as HostPath, 'write').ok,
     world: {
       facts,
-      sandbox: project.shared,
+      sandbox: { id: project.id, stateDir: project.stateDir },
       cacheDir: `${project.world.state}/cache`,
       limits: plan.limits,
     },

@@ -16,7 +16,7 @@ import { opensHosts } from '../policy/network/secret.ts'
 import type { Maker } from '../protect/sweep-killed-runs.ts'
 import { recordsIn } from '../survey/run-records.ts'
 import { type Chosen, type Prepared, type PrepareOptions, prepare, withAlternative } from './prepare.ts'
-import { adoptOptions } from './repository-options.ts'
+import { adoptionOptions } from './repository-options.ts'
 import { SandboxDoor } from './sandbox-door.ts'
 import type { Opening } from './secrets/opening.ts'
 import { startSandbox } from './start-sandbox.ts'
@@ -124,7 +124,7 @@ async function adoptAfterKill(
   if (stays !== undefined && existsSync(`${world.workspace}/.git`)) return false
   // The run may have been killed when it had taken the repository. What is there now was put aside then.
   if (existsSync(`${takenTo(stateDir, run)}/dir`))
-    for (const line of await adoptRepository(adoptOptions(await prepare(options)), run)) tell(line)
+    for (const line of await adoptRepository(adoptionOptions(await prepare(options)), run)) tell(line)
   return true
 }
 

@@ -26,7 +26,7 @@ import { describeProject } from './describe-project.ts'
 import type { Forwards } from './forwards.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { Prepared } from './prepare.ts'
-import { adoptOptions, heldPointers } from './repository-options.ts'
+import { adoptionOptions, heldPointers } from './repository-options.ts'
 import { passSignals, Stopping } from './stopping.ts'
 
 const ADOPTED_LATER =
@@ -166,7 +166,7 @@ export class Supervisor {
       this.#isTaken = stays === undefined
       if (stays !== undefined) return [stays]
       const record = (event: RefEvent): void => void audit.record(event)
-      return await adoptRepository({ ...adoptOptions(prepared), record }, audit.run)
+      return await adoptRepository({ ...adoptionOptions(prepared), record }, audit.run)
     })
     this.#isTaken &&= lines !== undefined
     return lines ?? [ADOPTED_LATER]
