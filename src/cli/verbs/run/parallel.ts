@@ -55,11 +55,11 @@ export async function runParallel(parallel: Parallel): Promise<ExitCode> {
   const words = [...flagWords(parallel), '--', ...command]
   let stopped: NodeJS.Signals | undefined
   const children: Pick<ReturnType<typeof startProgram>, 'kill'>[] = []
-  // The parts have sessions of their own, so that each signal reaches them once.
+  // A command may ignore SIGINT. After SIGTERM, `pen run` ends its sandbox in two seconds.
   const stopForwarding = forwardSignals(
     signal => {
       stopped = signal
-      for (const child of children) child.kill(signal)
+      for (const child of children) child.kill('SIGTERM')
     },
     ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP'],
   )
