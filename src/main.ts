@@ -29,6 +29,13 @@ const HIDDEN = new Map([
     '__complete',
     () => import('./cli/completion/complete.ts').then(mode => mode.complete(argv.slice(1), VERBS)),
   ],
+  [
+    '__part',
+    () =>
+      import('./cli/verbs/run/part.ts').then(mode =>
+        mode.runPart(argv.slice(1), words => dispatch(words, context)),
+      ),
+  ],
   ['__supervisor', () => import('./lifecycle/detached.ts').then(mode => mode.superviseDetached())],
   ['__start', () => import('./lifecycle/start-for-program.ts').then(mode => mode.startForProgram())],
   ['__supervise', () => import('./backend/soft/gate/supervise.ts').then(mode => mode.supervise())],

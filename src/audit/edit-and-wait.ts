@@ -8,13 +8,16 @@ const POLL_MS = 15
 /** Records that show that a run has applied or refused the edit, or has ended. */
 const SEEN = ['policy-changed', 'policy-edit-refused', 'run-end']
 
-/** Edits the policy and waits until the running sandboxes have applied it, so that it holds for the next command. */
-export async function editAndWait<T>(dir: string, edit: () => Promise<T>): Promise<T> {
-  const waiting = new Set(runningRuns(dir))
+/** Edits the policy and waits until the sandboxes that run, with their audits in `dirs`, have applied it, so that it holds for the next command. */
+export async function editAndWait<T>(dirs: readonly string[], edit: () => Promise<T>): Promise<T> {
+  const waiting = new Set(dirs.flatMap(runningRuns))
   if (waiting.size === 0) return await edit()
-  const segments = () => listSegments(dir).filter(({ run }) => waiting.has(run))
+  const segments = () =>
+    dirs.flatMap(dir =>
+      listSegments(dir).flatMap(({ run, file }) => (waiting.has(run) ? [{ dir, run, file }] : [])),
+    )
   const readers = new Map(
-    segments().map(({ file }) => {
+    segments().map(({ dir, file }) => {
       const size = lstatSync(`${dir}/${file}`, { throwIfNoEntry: false })?.size
       return [file, new LineReader(size)]
     }),
@@ -22,7 +25,7 @@ export async function editAndWait<T>(dir: string, edit: () => Promise<T>): Promi
   const result = await edit()
   for (const deadline = performance.now() + TIMEOUT_MS; waiting.size > 0 && performance.now() < deadline; ) {
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
-    for (const { run, file } of segments()) {
+    for (const { dir, run, file } of segments()) {
       const reader = readers.get(file) ?? new LineReader()
       readers.set(file, reader)
       for (const { kind } of readRecords(dir, file, {}, reader)) if (SEEN.includes(kind)) waiting.delete(run)

@@ -26,7 +26,7 @@ export async function backUp(
     if (live.live === undefined && live.http === undefined && live.tcp === undefined)
       throw new PenError('CONFIG_FILE', {
         what: 'there is no live config to copy: this project has the defaults',
-        at: project.stateDir,
+        at: project.shared.stateDir,
         hint: 'pen init writes a first one',
       })
     const bytes = withoutSecrets(foldedBytes(live))
@@ -34,7 +34,7 @@ export async function backUp(
     if (password && !options.withPassword)
       throw new PenError('CONFIG_VALUE', {
         what: 'network.upstreamProxy contains a user name or password, which every reader of the project would see',
-        at: live.live?.file ?? project.stateDir,
+        at: live.live?.file ?? project.shared.stateDir,
         hint: 'remove it from the address, or run: pen config backup --with-password',
       })
     using directory = PenDirectory.openOrMake(workspace)

@@ -18,13 +18,13 @@ export class Draft {
     this.#first = this.#before?.toString('utf8') ?? printJson({ version: 1, profile: 'coding' })
     try {
       // Editors read settings from the directory of a file. This one contains nothing from the project.
-      this.directory = mkdtempSync(`${project.stateDir}/edit-`)
+      this.directory = mkdtempSync(`${project.shared.stateDir}/edit-`)
       this.file = `${this.directory}/config.json`
       writeFileSync(this.file, this.#first, { mode: 0o600 })
     } catch (error) {
       throw new PenError('STATE', {
         what: `a copy to edit could not be made (${errnoText(error)})`,
-        at: project.stateDir,
+        at: project.shared.stateDir,
         hint: 'check that the disk is not full',
         cause: error,
       })

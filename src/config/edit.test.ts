@@ -26,10 +26,12 @@ beforeEach(() => {
   mkdirSync(`${dir}/home/work`, { recursive: true })
   const home = `${dir}/home` as HostPath
   const state = `${home}/.pen` as HostPath
+  const shared = { id: 'work-1', stateDir: `${state}/sandboxes/work-1` as HostPath }
   project = {
-    id: 'work-1',
+    ...shared,
+    name: undefined,
+    shared,
     cwd: `${home}/work` as HostPath,
-    stateDir: `${state}/sandboxes/work-1` as HostPath,
     world: { workspace: `${home}/work` as HostPath, home, state, locate },
   }
   file = `${project.stateDir}/config.json`

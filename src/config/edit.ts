@@ -22,7 +22,7 @@ export const editLiveConfig = (project: Project, edit: Edit): Promise<boolean> =
     return before !== undefined && edited === document ? before : printJson(edited, { like: before })
   })
 
-export const liveConfig = (project: Project): string => `${project.stateDir}/config.json`
+export const liveConfig = (project: Project): string => `${project.shared.stateDir}/config.json`
 
 /**
  * Replaces the live config with the result of `make`, if that is valid. `make` is called again when an editor saves in
@@ -56,7 +56,7 @@ export async function rewriteLiveConfig(
 /** Runs `work` while no other pen writes this project's live config or its `.pen/`. */
 export async function whileLocked<T>(project: Project, work: () => T): Promise<T> {
   const file = liveConfig(project)
-  makeStateDirectory(project.stateDir)
+  makeStateDirectory(project.shared.stateDir)
   return await withLock(file, () => {
     for (const path of [file, `${file}.before`]) removeLeftovers(path)
     return work()

@@ -38,7 +38,7 @@ export async function readLayers(
   const permissions =
     untrusted === undefined ? find(`${world.workspace}/agent-permissions.json`, 'untrusted') : undefined
   const given = Object.keys(flags).length === 0 ? undefined : flags
-  const last = [...(await temporary(project.stateDir, grants)), ...(offline ? [OFFLINE] : [])]
+  const last = [...(await temporary(project.shared.stateDir, grants)), ...(offline ? [OFFLINE] : [])]
   if ([live, http, tcp, permissions, given, preset].every(document => document === undefined))
     return { trusted: last, untrusted: untrusted ?? [] }
   // The parser is loaded only when a document or flag exists.
@@ -53,7 +53,7 @@ const temporary = async (stateDir: string, view: GrantView): Promise<Layer[]> =>
     : await (await import('./grants/grant-layer.ts')).grantLayer(stateDir, view)
 
 /** The documents that are in force when a sandbox starts. */
-export const findLive = ({ stateDir }: Project): OwnDocuments => ({
+export const findLive = ({ shared: { stateDir } }: Project): OwnDocuments => ({
   live: find(`${stateDir}/config.json`, 'user'),
   http: find(`${stateDir}/http-allowlist.txt`, 'user'),
   tcp: find(`${stateDir}/network-allowlist.txt`, 'user'),

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TemporaryProject, temporaryProject, withHome } from '../../test/temporary-project.ts'
 import { PenError } from '../base/error.ts'
-import { findProject, sandboxId } from './project.ts'
+import { findProject, namesOf, sandboxId, stateDirectories } from './project.ts'
 
 const find = (project: TemporaryProject, directory: string) =>
   withHome(project.home, async () => findProject(directory))
@@ -108,5 +108,62 @@ describe('the project', () => {
     expect(find(project, odd)).rejects.toThrow('is not valid UTF-8')
     mkdirSync(odd)
     expect((await find(project, odd)).world.workspace as string).toBe(odd)
+  })
+})
+
+describe('a named sandbox', () => {
+  const found = (project: TemporaryProject, name: string) =>
+    withHome(project.home, async () => findProject(project.workspace, name))
+
+  test('has an id and a state of its own, and shares those of the project', async () => {
+    using project = temporaryProject()
+    const [a, b, none] = [
+      await found(project, 'a'),
+      await found(project, 'b'),
+      await find(project, project.workspace),
+    ]
+    expect(new Set([a.id, b.id, none.id]).size).toBe(3)
+    expect([a.stateDir as string, b.stateDir as string]).toEqual(
+      ['a', 'b'].map(name => `${project.stateDir}/names/${name}`),
+    )
+    for (const one of [a, b, none]) expect(one.shared).toEqual({ id: none.id, stateDir: none.stateDir })
+    expect(a.id).toMatch(/^[a-z0-9-]+-a-[0-9a-f]{16}$/)
+  })
+
+  test('makes its directory a project, from below too', async () => {
+    using project = temporaryProject()
+    const { stateDir } = await found(project, 'fix-a')
+    mkdirSync(stateDir, { recursive: true })
+    mkdirSync(join(project.workspace, 'deep'))
+    const below = await find(project, join(project.workspace, 'deep'))
+    expect(below.world.workspace as string).toBe(project.workspace)
+    expect(namesOf(below.shared.stateDir)).toEqual(['fix-a'])
+    expect(stateDirectories(below) as string[]).toEqual([project.stateDir, stateDir])
+  })
+
+  const odd = [
+    '',
+    '.',
+    '..',
+    '../x',
+    'a/b',
+    'a.b',
+    'A',
+    'a_b',
+    '-a',
+    'ä',
+    'a b',
+    'a\n',
+    'a\0',
+    'a'.repeat(33),
+  ]
+  test.each(odd)('cannot be called %j', async name => {
+    using project = temporaryProject()
+    await expect(found(project, name)).rejects.toThrow('cannot be the name of a sandbox')
+  })
+
+  test.each(['a', '7', 'fix-a', 'lock', 'names', 'a'.repeat(32)])('can be called %j', async name => {
+    using project = temporaryProject()
+    expect((await found(project, name)).name).toBe(name)
   })
 })

@@ -1,7 +1,8 @@
 /** Finds the project directory, and pen's state for it. */
-import { existsSync, lstatSync, mkdirSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { errnoText, PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
+import { printable } from '../base/printable.ts'
 import { sha256 } from '../base/sha256.ts'
 import { type HostPath, isWithin, NEVER_GRANTED, type PathWorld } from '../policy/files/path.ts'
 import { findHome, locate } from './locate.ts'
@@ -10,14 +11,26 @@ import { findHome, locate } from './locate.ts'
 export const SUPERVISOR_RECORD = 'supervisor.json'
 /** In the state directory from `pen start` until `pen stop`, whether or not the sandbox runs. */
 export const STARTED = 'started.json'
-/** Any of these files makes a directory a project. */
-const PROJECT_MARKERS = ['config.json', SUPERVISOR_RECORD, STARTED] as const
+/** In the project's state directory: a directory for each named sandbox. */
+const NAMES = 'names'
+/** Any of these makes a directory a project. */
+const PROJECT_MARKERS = ['config.json', SUPERVISOR_RECORD, STARTED, NAMES] as const
+/** A part of paths, refs, container names and command lines. */
+const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/
 
 export interface Project {
+  /** The id of the sandbox. */
   readonly id: string
+  /** Undefined for the sandbox without a name. */
+  readonly name: string | undefined
   readonly world: PathWorld
-  /** `~/.pen/sandboxes/<id>`: live config, audit, volumes. Never inside the project, never visible to a sandbox. */
+  /** The sandbox's own state: audit, volumes, grants, git directory. Never inside the project, never visible to a sandbox. */
   readonly stateDir: HostPath
+  /**
+   * What all sandboxes of the project have in common, in `~/.pen/sandboxes/<id>`: live config, secrets, images, the records of watched
+   * places. Without a name, it is the sandbox's own state too.
+   */
+  readonly shared: { readonly id: string; readonly stateDir: HostPath }
   /** The directory in which the command runs. */
   readonly cwd: HostPath
 }
@@ -37,7 +50,7 @@ const plain = (name: string): string =>
  * The nearest directory, from the current one upwards, that pen's own state knows by a config or a started sandbox; else the
  * current one. Files in the tree do not count: a file planted by an agent must not change the workspace.
  */
-export function findProject(directory?: string): Project {
+export function findProject(directory?: string, name?: string): Project {
   const home = findHome()
   // ~/.pen may be a link. Its real path counts, because no sandbox may see it.
   const state = locate(`${home}/.pen`).real as HostPath
@@ -50,8 +63,48 @@ export function findProject(directory?: string): Project {
       break
     }
   }
-  return describe(workspace, cwd, home, state)
+  const project = describe(workspace, cwd, home, state)
+  return name === undefined ? project : { ...project, ...named(project.shared, name) }
 }
+
+export function checkName(name: string): void {
+  if (NAME.test(name)) return
+  throw new PenError('USAGE', {
+    what: `"${printable(name, 64)}" cannot be the name of a sandbox`,
+    at: '--name',
+    hint: 'use up to 32 of a-z, 0-9 and -, beginning with a letter or digit',
+  })
+}
+
+/** The sandbox of this name. It may not exist yet. */
+export function named(
+  { id, stateDir }: Project['shared'],
+  name: string,
+): Pick<Project, 'id' | 'name' | 'stateDir'> {
+  checkName(name)
+  const own = `${id.slice(0, -17)}-${name}-${sha256(`${id} ${name}`).slice(0, 16)}`
+  return { id: own, name, stateDir: `${stateDir}/${NAMES}/${name}` as HostPath }
+}
+
+/** The names of a project's sandboxes, from its own state directory. */
+export function namesOf(sharedDir: string): string[] {
+  const directory = `${sharedDir}/${NAMES}`
+  return existsSync(directory)
+    ? readdirSync(directory)
+        .filter(name => NAME.test(name))
+        .sort()
+    : []
+}
+
+/** The project's own state directory, from that of one of its sandboxes. */
+export const sharedOf = (stateDir: string): string =>
+  dirname(stateDir).endsWith(`/${NAMES}`) ? dirname(dirname(stateDir)) : stateDir
+
+/** The state directories of all sandboxes of the project. */
+export const stateDirectories = ({ shared }: Project): readonly string[] => [
+  shared.stateDir,
+  ...namesOf(shared.stateDir).map(name => named(shared, name).stateDir),
+]
 
 /** The current directory itself, for the command that makes it a project. */
 export function projectHere(directory?: string): Project {
@@ -64,10 +117,12 @@ function describe(workspace: HostPath, cwd: HostPath, home: HostPath, state: Hos
   const id = sandboxId(workspace)
   checkState(state)
   checkWorkspace(workspace, home, [state, locate(`${state}/sandboxes/${id}`).real as HostPath])
+  const shared = { id, stateDir: `${state}/sandboxes/${id}` as HostPath }
   return {
-    id,
+    ...shared,
+    name: undefined,
     cwd,
-    stateDir: `${state}/sandboxes/${id}` as HostPath,
+    shared,
     world: { workspace, home, state, locate },
   }
 }
@@ -127,6 +182,12 @@ function checkWorkspace(workspace: HostPath, home: HostPath, states: readonly Ho
       what: `${workspace} cannot be a project: ${why}`,
       hint: 'cd into the directory of one project',
     })
+}
+
+/** For lists: a state directory does not say where its project is. */
+export function rememberWorkspace({ stateDir, world }: Project): void {
+  makeStateDirectory(stateDir)
+  writeFileSync(`${stateDir}/workspace`, `${world.workspace}\n`, { mode: 0o600 })
 }
 
 /** A project without a config has no state directory yet. */

@@ -9,13 +9,13 @@ import { makeStateDirectory, type Project } from './project.ts'
 /** Where tokens of sign-ins are. */
 export const tokenDirectory = (stateDir: string, name: string): string => `${stateDir}/tokens/${name}`
 
-const storedAt = ({ stateDir }: Project, name: string): string => `${stateDir}/secrets/${name}`
+const storedAt = ({ shared }: Project, name: string): string => `${shared.stateDir}/secrets/${name}`
 
 /** Returns the file. */
 export function storeValue(project: Project, name: string, value: string): string {
   if (value === '') throw new PenError('SECRET', { what: 'the value is empty: nothing was stored' })
   const file = storedAt(project, name)
-  makeStateDirectory(`${project.stateDir}/secrets`)
+  makeStateDirectory(`${project.shared.stateDir}/secrets`)
   writeFileAtomically(file, `${value}\n`)
   return file
 }
@@ -44,10 +44,10 @@ export async function removeSecrets(project: Project, names: readonly string[]):
   for (const name of removed) rmSync(storedAt(project, name), { force: true })
   // Tokens of a sign-in, also of a preset's, which is in no config.
   const signedIn = names.filter(
-    name => /^\w+$/.test(name) && existsSync(tokenDirectory(project.stateDir, name)),
+    name => /^\w+$/.test(name) && existsSync(tokenDirectory(project.shared.stateDir, name)),
   )
   for (const name of signedIn)
-    rmSync(tokenDirectory(project.stateDir, name), { recursive: true, force: true })
+    rmSync(tokenDirectory(project.shared.stateDir, name), { recursive: true, force: true })
   return [...new Set([...removed, ...signedIn])]
 }
 

@@ -112,7 +112,11 @@ const withValue = (flag: string, value: unknown): readonly string[] =>
 export interface SupervisorInput {
   readonly order: SupervisorOrder
   readonly workspace: string
+  /** The sandbox's name. */
+  readonly name: string | null
   readonly stateDir: string
+  /** `Project.shared.stateDir`: where the live config is. */
+  readonly sharedDir: string
   readonly cacheDir: string
   /** The backend of the previous start. */
   readonly backend: string | null
@@ -141,8 +145,8 @@ export function readSupervisorInput(): SupervisorInput | undefined {
   }
   const order = asSupervisorOrder(input['order'])
   const isComplete =
-    ['workspace', 'stateDir', 'cacheDir'].every(key => typeof input[key] === 'string') &&
-    ['backend', 'owner'].every(key => input[key] !== undefined)
+    ['workspace', 'stateDir', 'sharedDir', 'cacheDir'].every(key => typeof input[key] === 'string') &&
+    ['name', 'backend', 'owner'].every(key => input[key] !== undefined)
   if (order !== undefined && isComplete) return { ...(input as unknown as SupervisorInput), order }
   throw new PenError('USAGE', { what: `${SUPERVISE_MODE} is not a verb: pen start runs it` })
 }

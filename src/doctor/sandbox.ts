@@ -11,11 +11,12 @@ export async function checkPolicy({ project, env }: Machine): Promise<Results> {
   if (project === undefined) return []
   try {
     const { loaded, plan } = await prepare({
+      project,
       command: [],
       env,
       allowUserExpansion: false,
       offline: false,
-      flags: () => ({}),
+      flags: {},
     })
     const gaps = openGaps(plan.gaps, loaded.policy.acceptGaps)
     if (gaps.length === 0) return ok("this machine can enforce this project's policy")

@@ -42,7 +42,7 @@ export class Broker {
   readonly limits: BrokerLimits
   readonly pace: TokenBucket
   readonly #options: BrokerOptions
-  readonly #roots = new GrantedRoots()
+  readonly #roots: GrantedRoots
   readonly #active = new Set<ActiveRequest>()
   readonly #serving = new Set<Promise<void>>()
   #known: readonly FileGrant[] = []
@@ -54,6 +54,7 @@ export class Broker {
     this.#options = options
     this.limits = { ...DEFAULT_LIMITS, ...options.limits }
     this.pace = new TokenBucket(this.limits.requestBurst, this.limits.requestsPerSecond)
+    this.#roots = new GrantedRoots(options.policy.sandbox)
     this.#known = options.grants()
   }
 

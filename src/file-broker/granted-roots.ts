@@ -8,7 +8,13 @@ import { type FileGrant, grantCommand, rootOf } from '../policy/files/decide-gra
 import { Refusal } from './refusal.ts'
 
 export class GrantedRoots {
+  /** The name of the sandbox, for the command that grants again. */
+  readonly #sandbox: string | undefined
   readonly #open = new Map<string, number>()
+
+  constructor(sandbox: string | undefined) {
+    this.#sandbox = sandbox
+  }
 
   /** Opens a path that the grant covers, or the directory of a granted file. The caller closes the descriptor. */
   open(grant: FileGrant, path: string): number {
@@ -31,7 +37,7 @@ export class GrantedRoots {
     const now = openCanonical(rootOf(grant))
     let isKept = false
     try {
-      if (!isAt(now, grant.root)) throw replaced(grant)
+      if (!isAt(now, grant.root)) throw replaced(grant, this.#sandbox)
       const key = keyOf(grant)
       const known = this.#open.get(key)
       if (known !== undefined) return known
@@ -44,7 +50,7 @@ export class GrantedRoots {
   }
 }
 
-const replaced = ({ path, write }: FileGrant): Refusal =>
-  new Refusal('replaced', { fix: grantCommand(path, write ? 'write' : 'read') })
+const replaced = ({ path, write }: FileGrant, sandbox: string | undefined): Refusal =>
+  new Refusal('replaced', { fix: grantCommand(path, write ? 'write' : 'read', sandbox) })
 
 const keyOf = (grant: FileGrant): string => `${grant.root.dev}:${grant.root.ino} ${rootOf(grant)}`

@@ -72,8 +72,9 @@ export async function buildImage(recipe: Recipe, options: BuildOptions): Promise
 
 async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
   const { policy, project, engine, notify } = options
-  makeStateDirectory(project.stateDir)
-  const lock = await takeLock(`${project.stateDir}/build.lock`, {
+  const { shared } = project
+  for (const dir of new Set([shared.stateDir, project.stateDir])) makeStateDirectory(dir)
+  const lock = await takeLock(`${shared.stateDir}/build.lock`, {
     timeoutMs: LOCK_TIMEOUT_MS,
     busy: 'another pen is building',
   })
@@ -116,7 +117,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       audit: refusals,
       hosts: paths.hosts,
       base,
-      sandbox: { id: `build-${project.id}`, run, stateDir: project.stateDir },
+      sandbox: { id: `build-${shared.id}`, run, stateDir: shared.stateDir },
       cacheDir,
       undo,
     })
@@ -127,7 +128,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       labels: [
         'pen=1',
         ownerLabel(project.world.state),
-        ...(recipe.from === 'project' ? [`pen.sandbox=${project.id}`] : []),
+        ...(recipe.from === 'project' ? [`pen.sandbox=${shared.id}`] : []),
       ],
       args: recipe.args,
       network,
@@ -141,7 +142,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     const { code, stopped, hit } = await runBuild({
       argv: [engine.program, ...engine.flags, ...runtime, ...argv],
       env: { ...engine.env, ...BUILD_ENVIRONMENT },
-      log: `${project.stateDir}/${BUILD_LOG}`,
+      log: `${shared.stateDir}/${BUILD_LOG}`,
       show: options.show,
       endPrograms,
       limits: policy.limits,
@@ -172,13 +173,13 @@ const LOCK_TIMEOUT_MS = 600_000
 const DIRECTORY = 'build-'
 
 /** Removes directories of a killed pen. The lock guarantees that no other build uses them. */
-function removeAbandoned({ stateDir }: Project): void {
+function removeAbandoned({ shared: { stateDir } }: Project): void {
   for (const name of readdirSync(stateDir)) if (name.startsWith(DIRECTORY)) removeTree(`${stateDir}/${name}`)
 }
 
 /** A private directory that no sandbox sees, so the engine reads exactly what the user agreed to. */
 function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack) {
-  const directory = mkdtempSync(`${project.stateDir}/${DIRECTORY}`)
+  const directory = mkdtempSync(`${project.shared.stateDir}/${DIRECTORY}`)
   undo.push('the build directory', () => removeTree(directory))
   const paths = {
     dockerfile: `${directory}/Dockerfile`,
@@ -242,7 +243,7 @@ const beyond = (hit: LimitHit): PenError =>
     hint: `allow more: pen build --limit ${hit.limit}=…, or pen config set limits.${hit.limit}`,
   })
 
-const failed = (exitCode: number, { stateDir }: Project): PenError =>
+const failed = (exitCode: number, { shared: { stateDir } }: Project): PenError =>
   new PenError('BACKEND', {
     what:
       exitCode === 0

@@ -102,14 +102,14 @@ function strictText(bytes: Uint8Array, path: string): string {
   }
 }
 
-function agreedText({ stateDir }: Project): string | undefined {
+function agreedText({ shared: { stateDir } }: Project): string | undefined {
   const path = `${stateDir}/${AGREED_FILE}`
   const bytes = readRegularFile(path, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
   return bytes === undefined ? undefined : strictText(bytes, path)
 }
 
 /** From now on pen may build these bytes, even if the file changes. */
-export function agreeTo({ text }: Candidate, { stateDir }: Project): void {
+export function agreeTo({ text }: Candidate, { shared: { stateDir } }: Project): void {
   makeStateDirectory(stateDir)
   writeFileAtomically(`${stateDir}/${AGREED_FILE}`, text)
 }
@@ -120,7 +120,7 @@ export function projectRecipe(agreed: string, policy: Policy, project: Project):
   checkDockerfile(agreed, named || PROJECT_DOCKERFILE)
   return {
     from: 'project',
-    name: `pen/${project.id}:${digestOf(agreed, args)}`,
+    name: `pen/${project.shared.id}:${digestOf(agreed, args)}`,
     dockerfile: agreed,
     args,
     context: resolve(project.world.workspace, context),

@@ -70,11 +70,15 @@ interface GrantList {
 export class Permissions {
   readonly #pen: PenProgram
   readonly #context: SandboxContext
+  /** Grants are the sandbox's own. */
+  readonly #name: readonly string[]
   #list: Promise<GrantList> | undefined
 
   constructor(pen: PenProgram, context: SandboxContext) {
     this.#pen = pen
     this.#context = context
+    const { name } = context.status
+    this.#name = name === null ? [] : ['--name', name]
   }
 
   /** Returns when the rule is in force. */
@@ -109,7 +113,7 @@ export class Permissions {
     checkOptions('box.grant()', options, { rw: 'boolean', for: 'time' })
     const lifetime = duration(options.for ?? '1h')
     const access = options.rw === true ? ['--rw'] : []
-    await this.#pen.verb(['grant', resolve(path), ...access, '--for', lifetime])
+    await this.#pen.verb(['grant', resolve(path), ...this.#name, ...access, '--for', lifetime])
     this.#list = undefined
   }
 
@@ -162,7 +166,7 @@ export class Permissions {
   /** All requests share one listing: a model may make a thousand requests at once. */
   #grants(): Promise<GrantList> {
     if (this.#list === undefined) {
-      const list = this.#pen.verb(['grants']) as Promise<GrantList>
+      const list = this.#pen.verb(['grants', ...this.#name]) as Promise<GrantList>
       this.#list = list
       const forget = (): void => {
         this.#list = undefined
@@ -174,7 +178,7 @@ export class Permissions {
 
   async revoke(path: string): Promise<void> {
     checkValue('box.revoke()', 'the path', path, 'text')
-    await this.#pen.verb(['revoke', resolve(path)])
+    await this.#pen.verb(['revoke', resolve(path), ...this.#name])
     this.#list = undefined
   }
 }

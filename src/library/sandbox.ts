@@ -40,6 +40,8 @@ import { type SupervisorConnection, sendRequest, stopSupervisor } from './superv
 export interface StartOptions {
   /** The project directory. It has the same path inside. */
   readonly project: string
+  /** The name of the sandbox: a project can have several at once. Default: the one without a name. */
+  readonly name?: string | undefined
   /** Added to the user's config, like the flags of `pen start`. It may grant, because the program is trusted. */
   readonly policy?: PolicyDocument | undefined
   /** Minimum isolation; pen never falls back to a weaker one. `'soft'` is used only when it is named here. */
@@ -65,6 +67,7 @@ export interface SandboxEvents {
 
 const START_SHAPE: Shape<StartOptions> = {
   project: 'text',
+  name: 'text',
   policy: 'object',
   isolation: 'text',
   backend: 'text',
@@ -128,7 +131,8 @@ export class Sandbox implements AsyncDisposable {
       ...(options.isolation !== undefined && { isolation: options.isolation }),
       ...(options.backend !== undefined && { backend: options.backend }),
     }
-    const answer = (await pen.ask('__start', { policy, offline: options.offline === true })) as StartAnswer
+    const order = { policy, offline: options.offline === true, name: options.name }
+    const answer = (await pen.ask('__start', order)) as StartAnswer
     if (!answer.ok) throw asSandboxError(asPenError(answer.error))
     // The sandbox ends with this program, also when the program is killed.
     const ownership = answer.started

@@ -3,7 +3,7 @@
  * after its last. However the supervisor ends, the sandbox ends with it.
  */
 
-import { closeSync, constants, existsSync, fstatSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, openSync } from 'node:fs'
 import { version } from '../../package.json'
 import { newRunId } from '../audit/segment-name.ts'
 import { HeadStart } from '../backend/container/head-start.ts'
@@ -12,7 +12,7 @@ import { putInPlaceOf } from '../base/kernel/descriptor.ts'
 import { showPhases } from '../base/phases.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Lock } from '../config/lock.ts'
-import { findProject } from '../config/project.ts'
+import { findProject, rememberWorkspace } from '../config/project.ts'
 import { serializeError } from '../control/messages.ts'
 import { becomeSupervisor, removeRecordAndSocket, statePaths, writeRecord } from '../control/state.ts'
 import { dropOrder, storeOrder } from '../control/stored-order.ts'
@@ -57,7 +57,7 @@ const changed = (at: string): PenError =>
   })
 
 async function superviseProject(input: SupervisorInput, starter: Starter): Promise<ExitCode> {
-  const { order, workspace, stateDir } = input
+  const { order, workspace, name, stateDir } = input
   process.chdir(workspace)
   logTo(statePaths(stateDir).log)
   const lock = await becomeSupervisor(stateDir)
@@ -65,17 +65,18 @@ async function superviseProject(input: SupervisorInput, starter: Starter): Promi
   try {
     headStart = await beginHeadStart(input)
     // The engine now works in parallel.
-    const project = findProject()
+    const project = findProject(undefined, name ?? undefined)
     if (project.id !== order.id || project.stateDir !== stateDir) throw changed(project.world.workspace)
     const agent = order.agent === undefined ? undefined : openAgent(order.agent, process.env)
     await runSandbox({
+      project,
       command: [],
       env: process.env,
       allowUserExpansion: order.allowUserExpansion,
       offline: order.offline,
       stays: { before: input.backend },
       ...(agent !== undefined && { preset: agent.opening }),
-      flags: () => order.flags,
+      flags: order.flags,
       headStart,
       tell: line => starter.say(line),
       onPlan: prepared => agent?.begin(prepared, line => starter.say(line)),
@@ -101,9 +102,9 @@ async function superviseProject(input: SupervisorInput, starter: Starter): Promi
 }
 
 /** The same order, live config and version of pen mostly need the same container as the last start. */
-function beginHeadStart({ order, stateDir, cacheDir }: SupervisorInput): Promise<HeadStart> {
+function beginHeadStart({ order, stateDir, sharedDir, cacheDir }: SupervisorInput): Promise<HeadStart> {
   // Hashed, because an order may contain secrets and the key is stored on disk.
-  const key = sha256(JSON.stringify([version, order, liveState(stateDir)]))
+  const key = sha256(JSON.stringify([version, order, liveState(sharedDir)]))
   return HeadStart.begin({ id: order.id, run: newRunId(), stateDir }, key, cacheDir)
 }
 
@@ -122,7 +123,7 @@ async function serve(
 ): Promise<ControlServer> {
   const { project, serving, image } = sandbox
   const { plan } = serving.prepared
-  writeFileSync(`${project.stateDir}/workspace`, `${plan.workspace}\n`, { mode: 0o600 })
+  rememberWorkspace(project)
   await serving.running.ready
   const since = new Date().toISOString()
   const server = new ControlServer({ ...sandbox, since })

@@ -5,13 +5,15 @@ import { runningPids } from '../audit/running.ts'
 import { lookAt } from '../base/beneath/look-at.ts'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { errnoOf, errnoText, PenError } from '../base/error.ts'
-import { basename } from '../base/posix-path.ts'
+import { basename, dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
+import { named, namesOf, sharedOf } from '../config/project.ts'
 import { presenceOf, statePaths, withChangeLock } from '../control/state.ts'
+import type { HostPath } from '../policy/files/path.ts'
 import { namesIn } from './list.ts'
 import { stopSandbox } from './stop.ts'
 
-export const VOLUMES = 'volumes'
+const VOLUMES = 'volumes'
 
 export const isKnown = (stateDir: string): boolean => namesIn(stateDir).length > 0
 
@@ -29,21 +31,41 @@ export function hasOnlyCopies(stateDir: string): boolean {
   return directories.some(entry => !isClean(entry)) || quarantined.length > 0
 }
 
+/** What `pen rm` keeps without `--volumes`. The volumes of a named sandbox are no other sandbox's, so they go with the name. */
+export const keptVolumes = (stateDir: string): readonly string[] => (isNamed(stateDir) ? [] : [VOLUMES])
+
+export const isNamed = (stateDir: string): boolean => sharedOf(stateDir) !== stateDir
+
 export async function forgetSandbox(
   stateDir: string,
   { keep }: { readonly keep: readonly string[] },
 ): Promise<void> {
   const lock = basename(statePaths(stateDir).changing)
   await withChangeLock(stateDir, async () => {
+    refuseWithNames(stateDir)
     const presence = await presenceOf(stateDir)
     refuseWhileRunning(stateDir, presence.is === 'present' ? presence.owner?.pid : undefined)
     await stopSandbox(stateDir)
-    await lookAfterKill(stateDir)
+    await lookAfterKill(sharedOf(stateDir))
     for (const name of namesIn(stateDir))
       if (name !== lock && !keep.includes(name)) removeState(`${stateDir}/${name}`)
   })
   // Only after the lock file is released, and only if no other command uses the directory again.
   removeIfEmpty(stateDir)
+  if (isNamed(stateDir)) removeIfEmpty(dirname(stateDir))
+}
+
+/** Without the project's config, its named sandboxes would come back with other rules. */
+export function refuseWithNames(stateDir: string): void {
+  const names = namesOf(stateDir)
+  if (names.length === 0) return
+  const shared = { id: basename(stateDir), stateDir: stateDir as HostPath }
+  const ids = names.map(name => named(shared, name).id)
+  throw new PenError('STATE', {
+    what: `the project has named sandboxes, which use its config: ${names.join(', ')}; nothing was removed`,
+    at: stateDir,
+    hint: `first ${ids.map(id => `pen rm ${id}`).join('; ')}`,
+  })
 }
 
 /** The record of a killed run says where to look. Without it, what the sandbox made there would count as the user's. */

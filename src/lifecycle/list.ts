@@ -5,11 +5,14 @@ import { nearest } from '../base/nearest.ts'
 import { printable } from '../base/printable.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { findHome, locate } from '../config/locate.ts'
-import { findProject } from '../config/project.ts'
+import { named, namesOf, type Project } from '../config/project.ts'
 import { hasLeftovers, presenceOf, type SupervisorRecord } from '../control/state.ts'
+import type { HostPath } from '../policy/files/path.ts'
 
 export interface KnownSandbox {
   readonly id: string
+  /** Undefined for the sandbox of a project that has no name. */
+  readonly name: string | undefined
   readonly stateDir: string
   readonly state: 'running' | 'changing' | 'stopped'
   /** The project directory. Undefined for a sandbox that was configured but never started. */
@@ -42,20 +45,29 @@ export async function listSandboxes(options: { readonly repair: boolean }): Prom
   const root = `${stateOfUser()}/sandboxes`
   const found: KnownSandbox[] = []
   for (const id of namesIn(root).filter(name => ID.test(name) && isDirectory(`${root}/${name}`))) {
-    const stateDir = `${root}/${id}`
-    const had = hasLeftovers(stateDir)
-    const presence = await presenceOf(stateDir, options)
-    const record = presence.is === 'present' ? presence.record : undefined
-    found.push({
-      id,
-      stateDir,
-      state: presence.is === 'absent' ? 'stopped' : record === undefined ? 'changing' : 'running',
-      workspace: record?.workspace ?? workspaceOf(stateDir),
-      record,
-      repaired: had && presence.is === 'absent',
-    })
+    const shared = { id, stateDir: `${root}/${id}` as HostPath }
+    found.push(await lookAt({ ...shared, name: undefined }, options))
+    for (const name of namesOf(shared.stateDir)) found.push(await lookAt(named(shared, name), options))
   }
   return found
+}
+
+async function lookAt(
+  { id, name, stateDir }: Pick<Project, 'id' | 'name' | 'stateDir'>,
+  options: { readonly repair: boolean },
+): Promise<KnownSandbox> {
+  const had = hasLeftovers(stateDir)
+  const presence = await presenceOf(stateDir, options)
+  const record = presence.is === 'present' ? presence.record : undefined
+  return {
+    id,
+    name,
+    stateDir,
+    state: presence.is === 'absent' ? 'stopped' : record === undefined ? 'changing' : 'running',
+    workspace: record?.workspace ?? workspaceOf(stateDir),
+    record,
+    repaired: had && presence.is === 'absent',
+  }
 }
 
 /** Empty for a directory that does not exist. */
@@ -86,7 +98,7 @@ function workspaceOf(stateDir: string): string | undefined {
   }
 }
 
-interface NamedSandbox {
+interface ChosenSandbox {
   readonly id: string
   readonly stateDir: string
   /** Undefined for a sandbox that was configured but never started. */
@@ -95,27 +107,40 @@ interface NamedSandbox {
   readonly state: string
 }
 
-/** The sandbox with a name that `pen ls` shows. Without a name, that of the current project. */
-export async function sandboxNamed(name: string | undefined): Promise<NamedSandbox> {
-  if (name === undefined) {
-    const { id, stateDir, world } = findProject()
+/** The sandbox with an id that `pen ls` shows. Without one, that of the current project and `--name`. */
+export async function chosenSandbox(
+  given: string | undefined,
+  here: { readonly project: Project; readonly name: string | undefined },
+): Promise<ChosenSandbox> {
+  if (given === undefined) {
+    const { id, stateDir, world } = here.project
     return { id, stateDir, workspace: world.workspace, state: world.state }
   }
+  if (here.name !== undefined)
+    throw new PenError('USAGE', {
+      what: `"${printable(given, 64)}" and --name ${printable(here.name, 64)} both choose a sandbox`,
+      hint: 'remove one of them',
+    })
   const known = await listSandboxes({ repair: true })
-  const exact = known.find(({ id }) => id === name)
-  // The hash at the end may be left out if the name is unique.
-  const alike = known.filter(({ id }) => id.slice(0, id.lastIndexOf('-')) === name)
+  const exact = known.find(({ id }) => id === given)
+  // The hash at the end may be left out if the rest is unique.
+  const alike = known.filter(({ id }) => id.slice(0, id.lastIndexOf('-')) === given)
   const found = exact ?? (alike.length === 1 ? alike[0] : undefined)
-  if (found === undefined) throw unknown(name, alike.length > 1 ? alike : known)
+  if (found === undefined) throw unknown(given, alike.length > 1 ? alike : known)
   const { id, stateDir, workspace } = found
   return { id, stateDir, workspace, state: stateOfUser() }
 }
 
-function unknown(name: string, candidates: readonly { readonly id: string }[]): PenError {
+function unknown(given: string, candidates: readonly KnownSandbox[]): PenError {
+  if (candidates.some(({ name }) => name === given))
+    return new PenError('USAGE', {
+      what: `"${given}" is the name of a sandbox of one project, not an id`,
+      hint: `--name ${given} in the directory of the project`,
+    })
   const ids = candidates.map(({ id }) => id)
-  const meant = nearest(name, ids) ?? ids.find(id => id.startsWith(name))
+  const meant = nearest(given, ids) ?? ids.find(id => id.startsWith(given))
   return new PenError('USAGE', {
-    what: `there is no sandbox "${printable(name, 64)}", or more than one`,
+    what: `there is no sandbox "${printable(given, 64)}", or more than one`,
     hint: meant === undefined ? 'pen ls' : `did you mean ${meant}? pen ls lists all`,
   })
 }

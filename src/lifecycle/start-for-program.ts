@@ -16,6 +16,7 @@ interface StartOrder {
   /** A config document, like the flags of `pen start`. */
   readonly policy: object
   readonly offline: boolean
+  readonly name: string | undefined
 }
 
 export type StartAnswer =
@@ -39,9 +40,9 @@ export async function startForProgram(): Promise<ExitCode> {
   }
 }
 
-async function start({ policy, offline }: StartOrder): Promise<StartAnswer> {
+async function start({ policy, offline, name }: StartOrder): Promise<StartAnswer> {
   refuseInside()
-  const project = findProject()
+  const project = findProject(undefined, name)
   checkWhole(project)
   const { id, stateDir } = project
   const asked: SupervisorOrder = { id, flags: policy, offline, allowUserExpansion: false }
@@ -68,14 +69,15 @@ async function start({ policy, offline }: StartOrder): Promise<StartAnswer> {
 
 function readOrder(): StartOrder {
   try {
-    const { policy, offline } = JSON.parse(readFileSync(0, 'utf8')) as Record<string, unknown>
+    const { policy, offline, name } = JSON.parse(readFileSync(0, 'utf8')) as Record<string, unknown>
     if (
       typeof policy === 'object' &&
       policy !== null &&
       !Array.isArray(policy) &&
-      typeof offline === 'boolean'
+      typeof offline === 'boolean' &&
+      (name === undefined || typeof name === 'string')
     )
-      return { policy, offline }
+      return { policy, offline, name }
   } catch {
     // Throws below.
   }

@@ -43,7 +43,7 @@ export const startSandbox = (project: Project, start: Start): Promise<Started> =
 
 /** The caller holds the change lock. */
 export async function startUnlessRunning(
-  { stateDir, world: { workspace, state } }: Project,
+  { name, stateDir, shared, world: { workspace, state } }: Project,
   { asked, say, owner = null, isAnnounced = false, spare = new SpareSupervisor() }: Start,
 ): Promise<Started> {
   try {
@@ -57,7 +57,14 @@ export async function startUnlessRunning(
     const { came, held, ...effective } = orderFor(stateDir, asked, owner)
     const { log } = statePaths(stateDir)
     rmSync(log, { force: true })
-    spare.assign({ ...effective, workspace, stateDir, cacheDir: `${state}/cache`, debug: areShown() })
+    const places = {
+      workspace,
+      name: name ?? null,
+      stateDir,
+      sharedDir: shared.stateDir,
+      cacheDir: `${state}/cache`,
+    }
+    spare.assign({ ...effective, ...places, debug: areShown() })
     phase('supervisor asked')
     await untilReady(spare.report, log, say)
     phase('sandbox ready')

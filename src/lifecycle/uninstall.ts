@@ -29,7 +29,10 @@ interface Options {
 
 export async function uninstall({ remove, keepConfig }: Options): Promise<Uninstalled> {
   refuseStateOfOthers()
-  const known = await listSandboxes({ repair: remove })
+  // Named sandboxes first: they use the config of their project.
+  const known = (await listSandboxes({ repair: remove })).toSorted(
+    (a, b) => Number(a.name === undefined) - Number(b.name === undefined),
+  )
   for (const { stateDir, record } of known) refuseWhileRunning(stateDir, record?.pid)
   const state = stateOfUser()
   const wasThere = lstatSync(state, { throwIfNoEntry: false }) !== undefined

@@ -25,7 +25,7 @@ export async function openFileBroker(options: FileBrokerOptions): Promise<Listen
   const { project, policy } = prepared.loaded
   const grants = new LiveGrants(project.stateDir, audit, tell)
   const broker = new Broker({
-    policy: withoutSources(policy),
+    policy: { ...withoutSources(policy), sandbox: project.name },
     grants: () => grants.now(),
     audit,
     maxWritten: policy.limits.disk,

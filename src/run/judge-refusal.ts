@@ -39,7 +39,10 @@ export function judgeRefusal(
   if (verdict.ok) return null
   const { reason, why } = verdict
   // The sandbox runs, so the path can be granted without a restart.
-  const grant = reason === 'not-granted' ? grantFix(policy, project.world, path, asked) : undefined
+  const grant =
+    reason === 'not-granted'
+      ? grantFix({ ...policy, sandbox: project.name }, project.world, path, asked)
+      : undefined
   const fix = grant ?? verdict.fix
   refusals.record({ kind: 'file-denied', access, path, reason, why, rule: verdict.rule, fix })
   return { reason, why, fix }

@@ -53,7 +53,7 @@ export class LivePolicy {
   async check(): Promise<void> {
     this.#expire()
     if (this.#isLoading) return
-    const state = liveState(this.#options.loaded.project.stateDir)
+    const state = liveState(this.#options.loaded.project.shared.stateDir)
     if (state === this.#state) return
     this.#isLoading = true
     try {
@@ -69,9 +69,9 @@ export class LivePolicy {
     clearInterval(this.#timer)
     clearTimeout(this.#expiry)
     const { loaded, run } = this.#options
-    if (grantFiles(loaded.project.stateDir).length === 0) return
+    if (grantFiles(loaded.project.shared.stateDir).length === 0) return
     // The id is unique: a grant that cannot be removed now has no effect later.
-    await removeGrants(loaded.project.stateDir, grant => grant.run === run).catch(() => [])
+    await removeGrants(loaded.project.shared.stateDir, grant => grant.run === run).catch(() => [])
   }
 
   /** Called at each look too: a timer misses its time while the machine sleeps. */

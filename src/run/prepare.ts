@@ -4,7 +4,7 @@ import { chooseBackend } from '../backend/probe.ts'
 import { type ErrorCode, PenError } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import { type Loaded, type LoadOptions, loadPolicy } from '../config/load.ts'
-import { findProject, type Project } from '../config/project.ts'
+import type { Project } from '../config/project.ts'
 import { buildPlan } from '../plan/build.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type GuestPath, isWithin } from '../policy/files/path.ts'
@@ -15,8 +15,7 @@ import type { BackendChoice } from './choose-backend.ts'
 import { liveState } from './live-files.ts'
 
 export interface PrepareOptions {
-  /** The default is the project of the current directory. */
-  readonly project?: Project
+  readonly project: Project
   readonly command: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly allowUserExpansion: boolean
@@ -25,8 +24,8 @@ export interface PrepareOptions {
   readonly stays?: { readonly before: string | null }
   /** The preset that the user chose by name. */
   readonly preset?: NamedDocument
-  /** The policy layer of the command line. It needs the project to resolve paths. */
-  readonly flags: (project: Project) => object
+  /** The policy layer of the command line. */
+  readonly flags: object
 }
 
 export interface Prepared {
@@ -54,14 +53,14 @@ export async function prepare(
   options: PrepareOptions,
   onChosen?: (chosen: Chosen) => void,
 ): Promise<Prepared> {
-  const { project = findProject() } = options
+  const { project } = options
   const load: LoadOptions = {
-    flags: options.flags(project),
+    flags: options.flags,
     allowUserExpansion: options.allowUserExpansion,
     offline: options.offline,
     preset: options.preset,
   }
-  const seen = liveState(project.stateDir)
+  const seen = liveState(project.shared.stateDir)
   const loaded = await loadPolicy(project, load)
   phase('policy loaded')
   const { policy } = loaded

@@ -17,7 +17,13 @@ export function repositoryOptions(prepared: Prepared): OwnOptions | undefined {
 export const heldPointers = ({ facts }: Prepared): readonly string[] =>
   facts.repository.protect.flatMap(({ path }) => (path.endsWith('/.git') ? [path] : []))
 
-/** For a project without a repository. */
+/** For a project without a repository. The one that a sandbox made is the project's, whichever sandbox it was. */
+export function adoptionOptions(prepared: Prepared): AdoptOptions {
+  const options = adoptOptions(prepared)
+  return { ...options, world: { ...options.world, sandbox: prepared.loaded.project.shared } }
+}
+
+/** Of the sandbox itself. */
 export function adoptOptions({ plan, facts, loaded }: Prepared): AdoptOptions {
   const { project, policy } = loaded
   const { protect, watch } = facts.repository

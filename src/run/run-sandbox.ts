@@ -9,14 +9,14 @@ import { type ExitCode, PenError } from '../base/error.ts'
 import { leaveNoCore } from '../base/kernel/process.ts'
 import { phase } from '../base/phases.ts'
 import { UndoStack } from '../base/undo.ts'
-import { findProject, type Project } from '../config/project.ts'
+import type { Project } from '../config/project.ts'
 import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import { opensHosts } from '../policy/network/secret.ts'
 import type { Maker } from '../protect/sweep-killed-runs.ts'
 import { recordsIn } from '../survey/run-records.ts'
 import { type Chosen, type Prepared, type PrepareOptions, prepare, withAlternative } from './prepare.ts'
-import { adoptOptions } from './repository-options.ts'
+import { adoptionOptions } from './repository-options.ts'
 import { SandboxDoor } from './sandbox-door.ts'
 import type { Opening } from './secrets/opening.ts'
 import { startSandbox } from './start-sandbox.ts'
@@ -42,16 +42,16 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
   const undo = new UndoStack()
   try {
     const door = new SandboxDoor(undo)
-    const project = findProject()
+    const { project } = options
     const makers = await sweepKilled(project, options.tell)
     for (const maker of makers) {
       const { whileAlone } = await import('../protect/while-alone.ts')
       const mine = makers.map(({ run }) => run)
-      const adopt = (): Promise<boolean> => adoptAfterKill({ ...options, project }, maker, options.tell)
-      if (await whileAlone(project.stateDir, mine, adopt)) maker.done()
+      const adopt = (): Promise<boolean> => adoptAfterKill(options, maker, options.tell)
+      if (await whileAlone(project.shared.stateDir, mine, adopt)) maker.done()
       else maker.keep()
     }
-    const planned = await prepare({ ...options, project }, chosen => beginEarly(chosen, door))
+    const planned = await prepare(options, chosen => beginEarly(chosen, door))
     options.onPlan?.(planned)
     refuseOpenGaps(planned.plan, planned.loaded.policy.acceptGaps)
     const { prepared, opening } = await openingFor(planned, options.env)
@@ -75,13 +75,17 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
 }
 
 /** What it moves is in the audit, as that of a run. Most starts find no record, and load nothing of this. */
-async function sweepKilled({ stateDir, id }: Project, tell: RunOptions['tell']): Promise<readonly Maker[]> {
-  if (!existsSync(recordsIn(stateDir)) || readdirSync(recordsIn(stateDir)).length === 0) return []
+async function sweepKilled(
+  { stateDir, id, shared }: Project,
+  tell: RunOptions['tell'],
+): Promise<readonly Maker[]> {
+  const records = recordsIn(shared.stateDir)
+  if (!existsSync(records) || readdirSync(records).length === 0) return []
   const { sweepAfterKill } = await import('../protect/watch-places.ts')
   const { Audit } = await import('../audit/append.ts')
   const audit = new Audit(auditDirectory(stateDir), { sandbox: id })
   try {
-    return await sweepAfterKill(stateDir, tell, event => audit.record(event))
+    return await sweepAfterKill(shared.stateDir, tell, event => audit.record(event))
   } finally {
     audit.close()
   }
@@ -106,20 +110,21 @@ async function openingFor(
 
 /** A run that was killed may have made a repository, in a project that had none. False: a later start looks again. */
 async function adoptAfterKill(
-  options: PrepareOptions & { readonly project: Project },
+  options: PrepareOptions,
   { run, isThere }: Maker,
   tell: RunOptions['tell'],
 ): Promise<boolean> {
   const { adoptRepository } = await import('../repository/adopt/adopt.ts')
   const { takenTo, takeRepository } = await import('../repository/adopt/take-repository.ts')
-  const { world, stateDir } = options.project
+  const { world, shared } = options.project
+  const { stateDir } = shared
   // Before the survey, which would refuse what a sandbox can do to a repository.
   const stays = isThere ? takeRepository(world.workspace, stateDir, run) : undefined
   if (stays !== undefined) tell(stays)
   if (stays !== undefined && existsSync(`${world.workspace}/.git`)) return false
   // The run may have been killed when it had taken the repository. What is there now was put aside then.
   if (existsSync(`${takenTo(stateDir, run)}/dir`))
-    for (const line of await adoptRepository(adoptOptions(await prepare(options)), run)) tell(line)
+    for (const line of await adoptRepository(adoptionOptions(await prepare(options)), run)) tell(line)
   return true
 }
 

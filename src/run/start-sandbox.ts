@@ -3,6 +3,7 @@ import { newRunId } from '../audit/segment-name.ts'
 import type { Running, StartOptions } from '../backend/backend.ts'
 import { findTool } from '../base/find-tool.ts'
 import type { UndoStack } from '../base/undo.ts'
+import { rememberWorkspace } from '../config/project.ts'
 import type { Door } from '../gateway/netns/door.ts'
 import type { SandboxImage } from '../image/image-for.ts'
 import { Bounds } from '../limits/bounds.ts'
@@ -58,7 +59,9 @@ export async function startSandbox(
   const run = options.headStart?.sandbox.run ?? newRunId()
   leaveNote(facts, planned.plan)
   makeDirectories(planned.plan, undo)
-  const watchRecord = await WatchRecord.open(loaded.project.stateDir, run)
+  // A `pen run` makes no sandbox that stays, but a name does.
+  if (loaded.project.name !== undefined) rememberWorkspace(loaded.project)
+  const watchRecord = await WatchRecord.open(loaded.project.shared.stateDir, run)
   undo.push('the watch record', () => watchRecord.abandon())
   const name = options.stays === undefined ? run : STAYS
   const { repository, prepared } = await openRepository(planned, name, undo)
@@ -126,7 +129,7 @@ function startOptions(
     stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
     execDaemon,
     witness: watchRecord.witness,
-    neighbours: () => neighboursOf(project.stateDir, run),
+    neighbours: () => neighboursOf(project.shared.stateDir, run),
     placement: {
       joinFds: bounds.joinFds,
       wrap: [...bounds.wrap, ...(opened?.wrap ?? [])],

@@ -7,6 +7,7 @@ import type { Serving } from './supervisor.ts'
 
 export interface SandboxStatus {
   readonly id: string
+  readonly name: string | null
   readonly workspace: string
   readonly run: string
   readonly pid: number
@@ -58,6 +59,7 @@ export function statusOf(
   const accepted = loaded.policy.acceptGaps
   return {
     id: project.id,
+    name: project.name ?? null,
     workspace: plan.workspace,
     run: audit.run,
     pid: process.pid,

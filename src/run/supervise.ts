@@ -124,7 +124,7 @@ async function openEgress(
   const { connectGateway } = await import('../gateway/egress.ts')
   const { project, policy } = prepared.loaded
   const notice = new HeldNotice(audit, { tell: tellNow, env: options.env, sandbox: project.id, screen })
-  const useUp = (grant: string): boolean => claimGrant(project.stateDir, grant)
+  const useUp = (grant: string): boolean => claimGrant(project.shared.stateDir, grant)
   return { egress: connectGateway(door, policy.network, notice, useUp, opening), notice }
 }
 

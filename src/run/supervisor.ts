@@ -27,7 +27,7 @@ import { describeProject } from './describe-project.ts'
 import type { Forwards } from './forwards.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { Prepared } from './prepare.ts'
-import { adoptOptions, heldPointers } from './repository-options.ts'
+import { adoptionOptions, heldPointers } from './repository-options.ts'
 import { passSignals, Stopping } from './stopping.ts'
 
 const ADOPTED_LATER =
@@ -154,25 +154,32 @@ export class Supervisor {
     const { adoptRepository } = await import('../repository/adopt/adopt.ts')
     const { takeRepository } = await import('../repository/adopt/take-repository.ts')
     const { whileAlone } = await import('../protect/while-alone.ts')
-    const { stateDir } = prepared.loaded.project
+    const { stateDir } = prepared.loaded.project.shared
     const lines = await whileAlone(stateDir, [audit.run], async () => {
       const stays = takeRepository(plan.workspace, stateDir, audit.run)
       this.#isTaken = stays === undefined
       if (stays !== undefined) return [stays]
       const record = (event: RefEvent): void => void audit.record(event)
-      return await adoptRepository({ ...adoptOptions(prepared), record }, audit.run)
+      return await adoptRepository({ ...adoptionOptions(prepared), record }, audit.run)
     })
     this.#isTaken &&= lines !== undefined
     return lines ?? [ADOPTED_LATER]
   }
 
-  /** Opens the ports of the policy before the command starts. A port in use stops the run. */
+  /**
+   * Opens the ports of the policy before the command starts. A port in use stops the run. A named sandbox gets free ports of the host:
+   * the others of its project have the same config.
+   */
   async #forwardPorts(): Promise<void> {
     const { prepared, forwarding } = this.#sandbox
     const { loaded, plan } = prepared
     const isGap = plan.gaps.some(({ name }) => name === 'no-ports')
     if (loaded.policy.ports.length > 0 && !isGap)
-      await forwarding.open(loaded.policy.ports.map(({ rule }) => rule))
+      await forwarding.open(
+        loaded.policy.ports.map(({ rule }) =>
+          loaded.project.name === undefined ? rule : { ...rule, host: 0 },
+        ),
+      )
   }
 
   /** Connections wait in the kernel until the gateway serves. A gateway that fails ends the sandbox. */
@@ -282,7 +289,7 @@ export class Supervisor {
       workspace,
       own,
       enclosing,
-      stateDir: prepared.loaded.project.stateDir,
+      stateDir: prepared.loaded.project.shared.stateDir,
       mounted: repository?.mounted ?? new MountedPlaces(workspace, heldPointers(prepared)),
       onEnd: line => {
         this.#lines.push(line)

@@ -56,7 +56,7 @@ export function surveyHost(
   const path = searchPath(env['PATH'] ?? '', policy, system, entry => realPath(entry) ?? entry)
   const repository = surveyRepository(policy.workspace, {
     home: world.home,
-    stateDir: project.stateDir,
+    stateDir: project.shared.stateDir,
     ownRepository: ownRepository !== undefined,
     userConfigs: userConfigFiles(world.home, env),
     protect: policy.files.protect.map(({ rule }) => rule.path),

@@ -73,7 +73,7 @@ const idOf = (stateDir: string): string => stateDir.slice(stateDir.lastIndexOf('
 /** Values that differ between runs and engines, by name. Columns are as wide as their contents. */
 function plain(text: string, { workspace, stateDir }: { workspace: string; stateDir: string }): string {
   return text
-    .replaceAll(idOf(stateDir), 'NAME')
+    .replaceAll(idOf(stateDir), 'ID')
     .replaceAll(workspace, 'PROJECT')
     .replace(/^( {2}(weaker|warning) .*\n)+/gm, '')
     .replace(/\d{4}-\d\d-\d\d[T ][\d:.]+Z?/g, 'TIME')
@@ -82,10 +82,10 @@ function plain(text: string, { workspace, stateDir }: { workspace: string; state
     .replace(/backend is "\w+"/, 'backend is "ENGINE"')
     .replace(/backend {4}\w+,/, 'backend    ENGINE,')
     .replace(/since {6}\S+/, 'since      AGE')
-    .replace(/^NAME .*\/ 4 GiB.*$/m, row =>
+    .replace(/^ID .*\/ 4 GiB.*$/m, row =>
       row.replace(/[\d.]+%|[\d.]+ (?:[KMG]i)?B(?! disk)|\b\d+(?= \/ 4096)/g, 'N'),
     )
-    .replace(/^NAME( .*)$/gm, row => row.replace(/ {2,}/g, '  '))
+    .replace(/^ID( .*)$/gm, row => row.replace(/ {2,}/g, '  '))
     .trimEnd()
     .concat('\n')
 }

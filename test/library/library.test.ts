@@ -193,15 +193,19 @@ claim(
   'a requested permission is given by the user’s own command, and by nothing else',
   async (program, place) => {
     const notes = place.file(join(place.home, 'notes.txt'), 'x')
-    await program.ask('start', { project: place.project })
+    expect(await program.ask('start', { project: place.project, name: 'box' })).toMatchObject({
+      id: expect.stringMatching(/-box-[0-9a-f]{16}$/),
+    })
+    // A grant is for one sandbox, and this one is for the sandbox without a name.
+    expect(place.pen('grant', notes)).toMatchObject({ code: 0 })
     const asked = await program.ask('request', { wanted: { path: notes } })
     expect(asked).toEqual({
       granted: false,
-      permission: `pen grant ${notes} --for 1h`,
+      permission: `pen grant --name box ${notes} --for 1h`,
       why: expect.any(String),
     })
     const waiting = program.ask('request', { wanted: { path: notes }, options: { wait: 20_000 } })
-    expect(place.pen('grant', notes, '--for', '1m')).toMatchObject({ code: 0 })
+    expect(place.pen('grant', '--name', 'box', notes, '--for', '1m')).toMatchObject({ code: 0 })
     expect(await waiting).toMatchObject({ granted: true })
     // This sandbox has no network: there is nothing to ask.
     expect(await program.ask('request', { wanted: { host: 'a.example:443' } })).toMatchObject({

@@ -87,6 +87,12 @@ onEachEngine(
         code: 0,
         stdout: `kept\n${here.box.project}\n`,
       })
+      // Another one of the project runs beside it.
+      expect(await here.pen('start', '--detach', '--name', 'other')).toMatchObject({ code: 0 })
+      const beside = await here.pen('exec', '--name', 'other', '--', 'sh', '-c', 'cat /tmp/kept || echo none')
+      expect(beside).toMatchObject({ code: 0, stdout: 'none\n' })
+      expect(await here.pen('stop', '--name', 'other')).toMatchObject({ code: 0 })
+      expect(containersOf(engine, here)).toHaveLength(1)
       const late = await here.start(['exec', '--timeout', '400ms', '--', 'sleep', '60']).ended
       expect(late).toMatchObject({ code: 124 })
       // The commands run as another user than the exec daemon: they can neither signal nor trace it.

@@ -20,6 +20,12 @@ export function leaveNoCore(): void {
   tryCall('prlimit64', 0, RLIMIT_CORE, new BigUint64Array([1n, 1n]), null)
 }
 
+const PR_SET_PDEATHSIG = 1
+
+/** The kernel sends it to this process when its parent dies. */
+export const signalOnParentDeath = (signal: number): void =>
+  void tryCall('prctl', PR_SET_PDEATHSIG, signal, 0, 0, 0)
+
 /** `struct sigaction` of the kernel: handler, flags, restorer and mask. All zero is the default action. */
 const DEFAULT_ACTION = new Uint8Array(32)
 const SIGNAL_SET_BYTES = 8

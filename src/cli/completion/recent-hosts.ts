@@ -71,7 +71,7 @@ function endpointOf({ name, port }: AuditRecord): string | undefined {
 
 /** Hosts with a temporary rule of `pen allow` or `pen deny`. */
 export async function grantedHosts(): Promise<string[]> {
-  const grants = await readGrants(findProject().stateDir)
+  const grants = await readGrants(findProject().shared.stateDir)
   return [...new Set(grants.map(({ rule }) => printRule(rule)))]
 }
 

@@ -1,6 +1,6 @@
 /** Completions of values, by the placeholder in help. A test finds placeholders without a row. */
 import { readFileGrants } from '../../config/grants/file-grants.ts'
-import { findProject } from '../../config/project.ts'
+import { findProject, namesOf } from '../../config/project.ts'
 import { listSandboxes } from '../../lifecycle/list.ts'
 import { GROUPS } from '../../policy/network/groups.ts'
 import type { Limits } from '../../policy/policy.ts'
@@ -57,6 +57,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
   'HOST:PORT': refused,
   'NAME[=VALUE]': (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
   NAME: (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
+  SANDBOX: () => words(namesOf(findProject().shared.stateDir)),
   KEY: (_, { env }) => words(Object.keys(env).filter(name => /_(KEY|TOKEN|SECRET)$/.test(name))),
   FIELD: () => words(['authorization', 'x-api-key']),
   'KEY=VALUE': limitExamples,
@@ -74,9 +75,9 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'allow target': refused,
   'deny target': () => words(seenHosts(), 'recently used'),
   'forget target': ruled,
-  'stop name': sandboxes(state => state !== 'stopped'),
-  'status name': anySandbox,
-  'rm name': anySandbox,
+  'stop id': sandboxes(state => state !== 'stopped'),
+  'status id': anySandbox,
+  'rm id': anySandbox,
   'policy explain subject': (current, context) =>
     (/^[./~]/.test(current) ? PATHS : refused)(current, context),
   'secret add name': (_, { env }) =>

@@ -199,6 +199,8 @@ Flags
   --allow HOST:PORT             reach this host (may be repeated)
   --a-flag-with-a-rather-long-name VALUE
                                 a long one
+  --name SANDBOX                a named sandbox of this project; pen ls lists
+                                them
   --help                        show this help
 
 Examples

@@ -6,7 +6,7 @@ import { PenError } from '../../base/error.ts'
 import { parseMillis, showMillis } from '../../base/quantity.ts'
 import { addToLists, editLiveConfig } from '../../config/edit.ts'
 import { addGrants, type GrantOrder, removeGrants } from '../../config/grants/network-grants.ts'
-import type { Project } from '../../config/project.ts'
+import { type Project, stateDirectories } from '../../config/project.ts'
 import { publicSuffixTest } from '../../config/public-suffix.ts'
 import { parseAllowRule, parseDenyRule } from '../../policy/network/endpoint.ts'
 import { type DenyRule, listOf, printRule } from '../../policy/network/net-rule.ts'
@@ -14,6 +14,10 @@ import type { Parsed } from '../../policy/source.ts'
 import { defineFlags, type FlagValues } from './flag-spec.ts'
 
 type Effect = GrantOrder['effect']
+
+/** Of all sandboxes of the project: a rule is for each of them. */
+export const auditDirectories = (project: Project): readonly string[] =>
+  stateDirectories(project).map(auditDirectory)
 
 /** Parses the hosts and addresses that users type. */
 export async function parseRules(effect: Effect, texts: readonly string[]): Promise<DenyRule[]> {
@@ -61,7 +65,7 @@ export const writeRules = (
   rules: readonly DenyRule[],
   life: Life,
 ): Promise<string | undefined> =>
-  editAndWait(auditDirectory(project.stateDir), async () => {
+  editAndWait(auditDirectories(project), async () => {
     if (life.once || life.session || life.for !== undefined)
       return await addTemporaryRules(project, effect, rules, life)
     await addRules(project, effect, rules)
@@ -87,8 +91,8 @@ async function addTemporaryRules(
       what: '--once is for one connection, and a rule about requests judges each request',
       hint: '--for 10m instead',
     })
-  const running = runningRuns(auditDirectory(project.stateDir))
-  await removeGrants(project.stateDir, ({ run }) => run !== undefined && !running.includes(run))
+  const running = auditDirectories(project).flatMap(runningRuns)
+  await removeGrants(project.shared.stateDir, ({ run }) => run !== undefined && !running.includes(run))
   if (session && running.length === 0)
     throw new PenError('STATE', {
       what: 'the sandbox of this project is not running',
@@ -99,7 +103,7 @@ async function addTemporaryRules(
   const until = session ? undefined : new Date(Date.now() + within)
   const runs = session ? running : [undefined]
   addGrants(
-    project.stateDir,
+    project.shared.stateDir,
     rules.flatMap(rule => runs.map(run => ({ effect, rule, by: `pen ${effect}`, once, run, until }))),
   )
   if (session)

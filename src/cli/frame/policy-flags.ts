@@ -63,13 +63,6 @@ export const loadOptions = (flags: PolicyFlags, project: Project) => ({
   allowUserExpansion: flags['allow-user-expansion'],
 })
 
-/** The same for a run, which finds the project itself. */
-export const runOptions = (flags: PolicyFlags) => ({
-  flags: (project: Project) => flagDocument(flags, project),
-  offline: flags.offline,
-  allowUserExpansion: flags['allow-user-expansion'],
-})
-
 /** The flags except `--offline` as a config document, so that one parser validates both. */
 export function flagDocument(flags: PolicyFlags, project: Project): object {
   refuseContradictions(flags)

@@ -4,7 +4,7 @@ import { type AuditRecord, listSegments, readAudit } from '../../audit/read.ts'
 import type { Millis } from '../../base/quantity.ts'
 import { resolveGroup } from '../../config/groups.ts'
 import { loadPolicy } from '../../config/load.ts'
-import { findProject, type Project } from '../../config/project.ts'
+import type { Project } from '../../config/project.ts'
 import { publicSuffixTest } from '../../config/public-suffix.ts'
 import { parseAddress } from '../../policy/network/address.ts'
 import { GROUPS } from '../../policy/network/groups.ts'
@@ -44,8 +44,7 @@ export async function showSuggestion(
 }
 
 /** Shows the suggestion for this process's own run, on stderr, because stdout belongs to the command. */
-export async function noteLearned(terminal: Terminal): Promise<void> {
-  const project = findProject()
+export async function noteLearned(project: Project, terminal: Terminal): Promise<void> {
   const run = listSegments(auditDirectory(project.stateDir)).findLast(({ pid }) => pid === process.pid)?.run
   if (run === undefined) return
   const learned = await learn(project, run, '')

@@ -1,5 +1,5 @@
 import { EXIT, type ExitCode } from '../../base/error.ts'
-import { findProject, type Project } from '../../config/project.ts'
+import { checkName, type Project } from '../../config/project.ts'
 import {
   type FlagSpecs,
   type FlagValues,
@@ -8,6 +8,7 @@ import {
   type PositionalValues,
 } from './flag-spec.ts'
 import { parseArguments } from './flags.ts'
+import { errorWithName, nameFlag, projectFor, takesName, terminalWithName } from './sandbox-name.ts'
 import type { Terminal } from './terminal.ts'
 
 /** The environment and the terminal of a verb. Tests pass their own. */
@@ -24,7 +25,14 @@ export interface Invocation<F extends FlagSpecs = FlagSpecs, P extends Positiona
   readonly positionals: PositionalValues<P>
   /** The command to run with its flags, for verbs that take one. */
   readonly command: readonly string[]
-  /** The project of the current directory. Reading it fails where no project can be, such as in the home. */
+  /** The verb's arguments as typed. */
+  readonly argv: readonly string[]
+  /** The value of `--name`, which the verbs of `sandbox-name.ts` take. */
+  readonly name: string | undefined
+  /**
+   * The project of the current directory, with the sandbox of `--name`. Reading it fails where no project can be, such as in the home,
+   * and for an unknown name.
+   */
   readonly project: Project
   /** Prints the result: the data with --json, else the text or its lines. */
   answer(data: unknown, text: string | readonly string[]): void
@@ -80,7 +88,8 @@ export function defineVerb<
   const P extends PositionalSpecs = Record<never, never>,
 >(spec: VerbSpec<F, P>): Verb {
   const { run, json = true, ...rest } = spec
-  const flags = { ...spec.flags, ...(json && jsonFlag) } as F & typeof jsonFlag
+  const flags = { ...spec.flags, ...(takesName(spec.name) && nameFlag), ...(json && jsonFlag) } as F &
+    typeof jsonFlag
   const positionals = spec.positionals ?? ({} as P)
   const syntax = { ...rest, flags, positionals }
   return {
@@ -89,18 +98,27 @@ export function defineVerb<
     // Async, so that a mistake in the arguments rejects like any other failure.
     start: async (argv, context) => {
       const given = parseArguments(syntax, argv)
-      const code = await run({
-        ...given,
-        ...context,
-        get project() {
-          return findProject()
-        },
-        answer(data, text) {
-          if (given.flags.json) context.terminal.printJson(data)
-          else for (const line of [text].flat()) context.terminal.print(line)
-        },
-      })
-      return code ?? EXIT.ok
+      const { name } = given.flags as { readonly name?: string }
+      if (name !== undefined) checkName(name)
+      try {
+        const code = await run({
+          ...given,
+          ...context,
+          argv,
+          name,
+          terminal: terminalWithName(context.terminal, name),
+          get project() {
+            return projectFor(spec.name, name)
+          },
+          answer(data, text) {
+            if (given.flags.json) context.terminal.printJson(data)
+            else for (const line of [text].flat()) context.terminal.print(line)
+          },
+        })
+        return code ?? EXIT.ok
+      } catch (error) {
+        throw errorWithName(error, name)
+      }
     },
   }
 }

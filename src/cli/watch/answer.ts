@@ -26,7 +26,7 @@ export async function answer(project: Project, held: HeldTarget, given: Answer):
   const end = given === 'once' ? held.until + ONCE_SLACK_MS : Date.now() + NOT_NOW_MS
   const until = given === 'session' ? undefined : new Date(end)
   addGrants(
-    project.stateDir,
+    project.shared.stateDir,
     rules.map(rule => ({ effect, rule, by: 'pen watch', once: given === 'once' && !isRequest, run, until })),
   )
   return `${done} ${given === 'session' ? 'until the sandbox stops' : 'once'}: ${target}`

@@ -53,7 +53,10 @@ const deny = (reason: GrantDenial, why: string, details: Details = {}): GrantVer
   ...details,
 })
 
-export type GrantedPolicy = Pick<Policy, 'files' | 'workspace'>
+export type GrantedPolicy = Pick<Policy, 'files' | 'workspace'> & {
+  /** The name of the sandbox, for commands: a grant is for one sandbox. */
+  readonly sandbox?: string | undefined
+}
 
 /** The directory whose identity is checked. */
 export const rootOf = ({ path, kind }: Pick<FileGrant, 'path' | 'kind'>): string =>
@@ -78,7 +81,7 @@ export function decideGrant(
     .filter(grant => access === 'read' || grant.write)
     .sort((a, b) => b.path.length - a.path.length)[0]
   if (fitting !== undefined) return { ok: true, grant: fitting }
-  const command = grantCommand(path, access)
+  const command = grantCommand(path, access, policy.sandbox)
   const fix = command === undefined ? {} : { fix: command }
   if (live.length > 0) return deny('read-only', 'it is granted for reading only', fix)
   if (all.length > 0) return deny('expired', 'its grant has expired', fix)
@@ -165,14 +168,15 @@ export function grantFix(
 ): string | undefined {
   const refused = checkGrantable(policy, world, { path: path as HostPath, write: access === 'write' })
   if (refused !== undefined) return refused.fix
-  const command = grantCommand(path, access)
+  const command = grantCommand(path, access, policy.sandbox)
   return command === undefined ? undefined : `${command} --for 1h`
 }
 
 /** A command to paste; undefined when the path cannot be quoted. */
-export function grantCommand(path: string, access: FileAccess): string | undefined {
+export function grantCommand(path: string, access: FileAccess, sandbox?: string): string | undefined {
   const word = shellWord(path)
-  return word === undefined ? undefined : `pen grant ${word}${access === 'write' ? ' --rw' : ''}`
+  const name = sandbox === undefined ? '' : ` --name ${sandbox}`
+  return word === undefined ? undefined : `pen grant${name} ${word}${access === 'write' ? ' --rw' : ''}`
 }
 
 /**

@@ -50,16 +50,19 @@ export async function newSubmodules(options: SyncAllOptions): Promise<readonly s
 }
 
 /** A sandbox that runs could put its repository back: no sandbox of the project runs until the locks are released. */
-export function holdStopped(stateDir: string): readonly Lock[] {
-  const top = `${stateDir}/git`
-  const names = new Set(
-    readdirSync(top, { withFileTypes: true }).flatMap(entry =>
-      entry.isDirectory() ? [entry.name] : entry.name.endsWith('.lock') ? [entry.name.slice(0, -5)] : [],
+export function holdStopped(stateDirs: readonly string[]): readonly Lock[] {
+  const tops = stateDirs.map(stateDir => `${stateDir}/git`)
+  const entries = new Set(
+    tops.filter(existsSync).flatMap(top =>
+      readdirSync(top, { withFileTypes: true }).flatMap(entry => {
+        const path = `${top}/${entry.name}`
+        return entry.isDirectory() ? [path] : path.endsWith('.lock') ? [path.slice(0, -5)] : []
+      }),
     ),
   )
   const held: Lock[] = []
-  for (const name of names) {
-    const lock = tryLock(`${top}/${name}.lock`)
+  for (const entry of entries) {
+    const lock = tryLock(`${entry}.lock`)
     if (lock !== undefined) held.push(lock)
     else {
       for (const one of held) one.release()

@@ -35,15 +35,16 @@ export async function prepareOpening(
   const secrets = policy.network.secrets.map(({ rule }) => rule)
   refuseVisible(secrets, policy, plan)
   refuseReplaceableTrust(process.env['NODE_EXTRA_CA_CERTS'], policy)
-  makeStateDirectory(project.stateDir)
-  const authority = openAuthority(project.stateDir, project.id)
+  const { shared } = project
+  makeStateDirectory(shared.stateDir)
+  const authority = openAuthority(shared.stateDir, shared.id)
   const world = { env, isReplaceable: (program: string) => isReplaceable(program, policy) }
   const randomFor = (text: string): Random => authority.randomFor(text)
   const [signIns, given] = [secrets.filter(isSignIn), secrets.filter(secret => !isSignIn(secret))]
   const values = await secretValues(given, world, randomFor)
   const trusting = withTrust(plan, {
     authority,
-    stateDir: project.stateDir,
+    stateDir: shared.stateDir,
     volumes: facts.volumes,
     hostBundle: facts.authorities,
     isImage: backend.engine !== undefined,
@@ -56,7 +57,7 @@ export async function prepareOpening(
   // A variable of the same name would pass the value on.
   const others = trusting.env.filter(({ name }) => !placeholders.some(other => other.name === name))
   const changed: Plan = { ...trusting, env: [...others, ...placeholders] }
-  const tokens = signIns.length === 0 ? undefined : new TokenStore(project.stateDir, signIns, randomFor)
+  const tokens = signIns.length === 0 ? undefined : new TokenStore(shared.stateDir, signIns, randomFor)
   const vault = new Vault(policy.network.index, values, awsKeys(given, values), tokens)
   vault.refuseCopies({ env: others, argv: plan.argv })
   phase('secrets read')

@@ -1,7 +1,7 @@
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { nearest } from '../../../base/nearest.ts'
 import { printable } from '../../../base/printable.ts'
-import { findProject } from '../../../config/project.ts'
+import type { Project } from '../../../config/project.ts'
 import { requestValue } from '../../../control/client.ts'
 import { orderToJoin } from '../../../control/stored-order.ts'
 import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../../../policy/presets.ts'
@@ -14,7 +14,7 @@ import type { SandboxStatus } from '../../../run/status.ts'
 import { findCommand } from '../../../survey/find-command.ts'
 import { execInside } from '../../frame/exec-inside.ts'
 import { debugFlag } from '../../frame/flag-spec.ts'
-import { flagDocument, type PolicyFlags, policyFlags, runOptions } from '../../frame/policy-flags.ts'
+import { flagDocument, loadOptions, type PolicyFlags, policyFlags } from '../../frame/policy-flags.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { showPlan } from '../run/plan.ts'
@@ -37,7 +37,9 @@ export const verb = defineVerb({
     'pen agent codex --group npm -- exec "run the tests"': 'allow npm packages, and give it a task',
     'pen agent gemini --dry-run-policy': 'show the policy; run nothing',
   },
-  async run({ flags, positionals: { name }, command, env, terminal, answer }) {
+  async run(invocation) {
+    const { flags, positionals, command, env, terminal, answer } = invocation
+    const { name } = positionals
     if (name === undefined) {
       if (command.length > 0)
         throw new PenError('USAGE', {
@@ -49,16 +51,18 @@ export const verb = defineVerb({
       return EXIT.ok
     }
     const preset = presetNamed(name)
+    const { project } = invocation
     if (!flags['dry-run-policy']) {
-      const code = await runInRunningSandbox({ preset, flags, words: command, env, terminal })
+      const code = await runInRunningSandbox({ project, preset, flags, words: command, env, terminal })
       if (code !== undefined) return code
     }
     const opening = openFor(preset, env)
     const request = {
+      project,
       command: [...PRESETS[preset].command, ...addressWords(PRESETS[preset], env), ...command],
       env,
       preset: opening,
-      ...runOptions(flags),
+      ...loadOptions(flags, project),
     }
     const explain = (prepared: Prepared): PenError | undefined => {
       if (!flags.json)
@@ -104,6 +108,7 @@ function presetNamed(name: string): PresetName {
 }
 
 interface AgentRun {
+  readonly project: Project
   readonly preset: PresetName
   readonly flags: PolicyFlags
   /** Arguments for the agent. */
@@ -117,8 +122,7 @@ interface AgentRun {
  * not used. A sandbox that ended without `pen stop` is started again.
  */
 async function runInRunningSandbox(run: AgentRun): Promise<ExitCode | undefined> {
-  const { preset, flags, words, env, terminal } = run
-  const project = findProject()
+  const { project, preset, flags, words, env, terminal } = run
   const order = await orderToJoin(project.stateDir)
   if (order === undefined) return undefined
   const { command, title } = PRESETS[preset]

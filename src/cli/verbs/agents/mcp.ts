@@ -24,7 +24,7 @@ export const verb = defineVerb({
     'pen mcp --project ~/src/app': 'command for an MCP client',
     'pen mcp --project ~/src/app --group npm --ask': 'allow npm, and ask in pen watch',
   },
-  async run({ flags }) {
+  async run({ flags, name }) {
     const { serveMcp } = await import('../../../mcp/serve.ts')
     const [pen] = ownProgram()
     const bound = boundOf(flags.project)
@@ -34,6 +34,7 @@ export const verb = defineVerb({
         const project = projectWithin(bound, roots)
         return {
           project: project.world.workspace,
+          name,
           policy: flagDocument({ ...flags, 'allow-user-expansion': false }, project),
           offline: flags.offline,
           pen,

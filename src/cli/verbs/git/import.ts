@@ -1,5 +1,6 @@
 import { EXIT } from '../../../base/error.ts'
 import type { Lock } from '../../../config/lock.ts'
+import { stateDirectories } from '../../../config/project.ts'
 import { shownCommits } from '../../../repository/consent/held-commits.ts'
 import {
   holdStopped,
@@ -29,10 +30,10 @@ export const verb = defineVerb({
     'pen git import --accept': 'take over what waits for your consent',
     'pen git import --merge': 'merge what was put aside',
   },
-  async run({ flags, env, answer }) {
+  async run({ flags, env, project, answer }) {
     const lines: string[] = []
     let isComplete = true
-    const { prepared, repositories } = await ownRepositories(env)
+    const { prepared, repositories } = await ownRepositories(project, env)
     const consent = flags.accept ? shownCommits(prepared.loaded.project.stateDir) : new Set<string>()
     const locks: Lock[] = []
     const added = new Set<string>()
@@ -40,15 +41,14 @@ export const verb = defineVerb({
       for (const options of repositories) {
         Budget.forget(budgetFile(options.entry))
         const places = await newSubmodules({ ...options, consent })
-        if (places.length > 0 && locks.length === 0)
-          locks.push(...holdStopped(prepared.loaded.project.stateDir))
+        if (places.length > 0 && locks.length === 0) locks.push(...holdStopped(stateDirectories(project)))
         await makeModules(options, places)
         for (const place of places) added.add(place)
       }
       for (const options of repositories.slice(0, 1)) lines.push(...setAsideLeft(options, [...added]))
       if (flags.merge) lines.push(...(await mergeInto(prepared, consent)))
       // The survey finds the repositories that were just made.
-      const now = flags.accept ? (await ownRepositories(env)).repositories : repositories
+      const now = flags.accept ? (await ownRepositories(project, env)).repositories : repositories
       for (const options of now) {
         const result = await syncAll({ ...options, consent })
         lines.push(...result.lines)

@@ -11,8 +11,8 @@ export const verb = defineVerb({
     'pen git log': 'show the commits and their paths',
     'pen git import --accept': 'then take them over',
   },
-  async run({ env, answer }) {
-    const [first] = (await ownRepositories(env)).repositories
+  async run({ env, project, answer }) {
+    const [first] = (await ownRepositories(project, env)).repositories
     const held = first === undefined ? [] : await heldCommits(first)
     if (first !== undefined) rememberShown(first.world.sandbox.stateDir, held)
     const lines = held.flatMap(({ ref, commits, paths, more }) => [

@@ -1,3 +1,4 @@
+import type { Project } from '../../../config/project.ts'
 import { asideIn, ownDirectories, type Pending, pendingIn } from '../../../repository/pending.ts'
 import type { SyncAllOptions } from '../../../repository/sync-all.ts'
 import { type Prepared, prepare } from '../../../run/prepare.ts'
@@ -13,8 +14,8 @@ export const verb = defineVerb({
     'pen git status': 'show what is not on the host yet',
     'pen git status --json': 'print JSON',
   },
-  async run({ env, answer }) {
-    const { prepared, repositories } = await ownRepositories(env)
+  async run({ env, project, answer }) {
+    const { prepared, repositories } = await ownRepositories(project, env)
     const aside = await putAside(prepared)
     const pending = [...(await Promise.all(repositories.map(pendingIn))).flat(), ...aside]
     const lines = pending
@@ -41,14 +42,16 @@ export async function putAside(prepared: Prepared): Promise<readonly Pending[]> 
 
 /** Of sandboxes that run, and of those that left something. */
 export async function ownRepositories(
+  project: Project,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<{ readonly prepared: Prepared; readonly repositories: readonly SyncAllOptions[] }> {
   const prepared = await prepare({
+    project,
     command: [],
     env,
     allowUserExpansion: false,
     offline: true,
-    flags: () => ({}),
+    flags: {},
   })
   const options = repositoryOptions(prepared)
   if (options === undefined) return { prepared, repositories: [] }

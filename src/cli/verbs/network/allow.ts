@@ -1,6 +1,6 @@
 import { printable } from '../../../base/printable.ts'
 import { loadPolicy } from '../../../config/load.ts'
-import type { Project } from '../../../config/project.ts'
+import { type Project, stateDirectories } from '../../../config/project.ts'
 import { requestOrder } from '../../../control/client.ts'
 import { type AllowRule, covers, printRule, ruleWord } from '../../../policy/network/net-rule.ts'
 import { lifeFlags, parseRules, writeRules } from '../../frame/network-rules.ts'
@@ -41,9 +41,10 @@ export const verb = defineVerb({
           `pen: note: ${printRule(whole)} allows every request already, and rules add up; fix: pen forget ${ruleWord(whole)}, or pen deny METHOD HOST/PATH`,
         )
     }
-    if ((await requestOrder(project.stateDir))?.offline === true)
+    const running = await Promise.all(stateDirectories(project).map(requestOrder))
+    if (running.some(order => order?.offline === true))
       terminal.note(
-        'pen: note: the running sandbox has no network: it was started with --offline; fix: pen stop',
+        'pen: note: a running sandbox has no network: it was started with --offline; fix: pen stop',
       )
   },
 })

@@ -1,4 +1,3 @@
-import { auditDirectory } from '../../../audit/directory.ts'
 import { editAndWait } from '../../../audit/edit-and-wait.ts'
 import { EXIT } from '../../../base/error.ts'
 import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
@@ -6,7 +5,7 @@ import { removeGrants } from '../../../config/grants/network-grants.ts'
 import { parseAllowRule, parseDenyRule } from '../../../policy/network/endpoint.ts'
 import { printRule } from '../../../policy/network/net-rule.ts'
 import { everySuffixIsPublic } from '../../../policy/network/net-target.ts'
-import { parseRules } from '../../frame/network-rules.ts'
+import { auditDirectories, parseRules } from '../../frame/network-rules.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -36,10 +35,10 @@ export const verb = defineVerb({
           config,
         ),
       )
-      const grants = await removeGrants(project.stateDir, ({ rule }) => spelled.has(printRule(rule)))
+      const grants = await removeGrants(project.shared.stateDir, ({ rule }) => spelled.has(printRule(rule)))
       forgotten.push(...grants.map(({ rule }) => printRule(rule)))
     }
-    await editAndWait(auditDirectory(project.stateDir), forget)
+    await editAndWait(auditDirectories(project), forget)
     answer(
       { forgotten, project: project.world.workspace },
       forgotten.length === 0 ? 'no such rule' : `removed: ${forgotten.join(', ')}`,

@@ -1,6 +1,7 @@
 import { PenError } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { loadPolicy } from '../../../config/load.ts'
+import { stateDirectories } from '../../../config/project.ts'
 import { publicSuffixTest } from '../../../config/public-suffix.ts'
 import { addSecret, storeValue } from '../../../config/secrets.ts'
 import { requestOrder } from '../../../control/client.ts'
@@ -91,7 +92,8 @@ export const verb = defineVerb({
         `pen: note: ${printable(rule.host)}:${rule.port} is not allowed yet; fix: pen allow ${ruleWord(exactRule({ name: rule.host }, rule.port))}`,
       )
     }
-    if ((await requestOrder(project.stateDir)) !== undefined)
+    const running = await Promise.all(stateDirectories(project).map(requestOrder))
+    if (running.some(order => order !== undefined))
       terminal.note('pen: note: the running sandbox does not have it yet; fix: pen restart')
   },
 })

@@ -1,7 +1,7 @@
-import { auditDirectory } from '../../../audit/directory.ts'
 import { editAndWait } from '../../../audit/edit-and-wait.ts'
 import { EXIT } from '../../../base/error.ts'
 import { removeSecrets } from '../../../config/secrets.ts'
+import { auditDirectories } from '../../frame/network-rules.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -12,7 +12,7 @@ export const verb = defineVerb({
   positionals: { name: { arity: 'many', about: 'the name of the secret' } },
   examples: { 'pen secret remove GH_TOKEN': 'the sandbox cannot use it any more' },
   async run({ positionals, project, answer }) {
-    const removed = await editAndWait(auditDirectory(project.stateDir), () =>
+    const removed = await editAndWait(auditDirectories(project), () =>
       removeSecrets(project, positionals.name),
     )
     answer(

@@ -2,7 +2,7 @@ import { planData, policyData } from '../../../plan/data.ts'
 import { planText, projectDocument, showExpansion } from '../../../plan/show.ts'
 import type { Prepared } from '../../../run/prepare.ts'
 import { prepare } from '../../../run/prepare.ts'
-import { policyFlags, runOptions } from '../../frame/policy-flags.ts'
+import { loadOptions, policyFlags } from '../../frame/policy-flags.ts'
 import { defineVerb, type Invocation } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -17,8 +17,8 @@ export const verb = defineVerb({
     'pen plan --allow registry.example.com:443 -- npm ci': 'for one command, with one more host',
     'pen plan --json': 'print JSON',
   },
-  async run({ flags, command, env, answer }) {
-    showPlan(await prepare({ command, env, ...runOptions(flags) }), answer)
+  async run({ flags, command, env, project, answer }) {
+    showPlan(await prepare({ project, command, env, ...loadOptions(flags, project) }), answer)
   },
 })
 

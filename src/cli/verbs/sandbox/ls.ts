@@ -6,14 +6,17 @@ import { defineVerb } from '../../frame/verb.ts'
 import { showAge, table } from '../../render/table.ts'
 
 /** False for projects in which only `pen run` was used: they have an audit, but no sandbox to start or remove. */
-const isListed = ({ state, workspace, stateDir }: KnownSandbox): boolean =>
-  state !== 'stopped' || workspace !== undefined || existsSync(`${stateDir}/config.json`)
+const isListed = ({ name, state, workspace, stateDir }: KnownSandbox): boolean =>
+  name !== undefined ||
+  state !== 'stopped' ||
+  workspace !== undefined ||
+  existsSync(`${stateDir}/config.json`)
 
 export const verb = defineVerb({
   name: 'ls',
   summary: 'List all your sandboxes, running or not',
   examples: {
-    'pen ls': 'list name, state, backend, start time and directory',
+    'pen ls': 'list id, name, state, backend, start time and directory',
     'pen ls --json': 'print JSON',
   },
   async run({ flags, terminal, answer }) {
@@ -22,8 +25,9 @@ export const verb = defineVerb({
       terminal.note('no sandboxes yet; fix: pen start')
       return
     }
-    const sandboxes = known.map(({ id, state, workspace = null, record }) => ({
+    const sandboxes = known.map(({ id, name = null, state, workspace = null, record }) => ({
       id,
+      name,
       state,
       workspace,
       backend: record?.backend ?? null,
@@ -31,13 +35,14 @@ export const verb = defineVerb({
       since: record?.since ?? null,
       pid: record?.pid ?? null,
     }))
-    const rows = sandboxes.map(({ id, state, workspace, backend, since }) => [
+    const rows = sandboxes.map(({ id, name, state, workspace, backend, since }) => [
       id,
+      name ?? '-',
       state,
       printable(backend ?? '-', 16),
       since === null ? '-' : showAge(since, Date.now()),
       printable(workspace ?? '-', 4096),
     ])
-    answer({ version: 1, sandboxes }, table(['NAME', 'STATE', 'BACKEND', 'SINCE', 'DIRECTORY'], rows))
+    answer({ version: 1, sandboxes }, table(['ID', 'NAME', 'STATE', 'BACKEND', 'SINCE', 'DIRECTORY'], rows))
   },
 })

@@ -1,6 +1,5 @@
 import { EXIT } from '../../../base/error.ts'
 import { endOf } from '../../../base/printable.ts'
-import { findProject } from '../../../config/project.ts'
 import { requestValue } from '../../../control/client.ts'
 import { type KnownSandbox, listSandboxes } from '../../../lifecycle/list.ts'
 import type { SandboxStats } from '../../../run/status.ts'
@@ -28,8 +27,10 @@ export const verb = defineVerb({
     'pen stats --all --once': 'print all sandboxes once',
     'pen stats --json': 'print JSON once',
   },
-  async run({ flags, answer }) {
-    const sandboxes = await chosenSandboxes(flags.all)
+  async run(invocation) {
+    const { flags, answer } = invocation
+    const chosen = flags.all ? runningSandboxes : async () => [invocation.project]
+    const sandboxes = await chosen()
     const first = await readStats(sandboxes)
     if (first.length === 0) {
       answer(
@@ -41,7 +42,7 @@ export const verb = defineVerb({
     if (!flags.json && !flags.once && isTerminal(0) && isTerminal(1)) {
       let before = first
       await showUntilQuit(REFRESH_MS, async () => {
-        const now = await readStats(await chosenSandboxes(flags.all))
+        const now = await readStats(await chosen())
         const lines = statsTable(before, now, windowSize(1).cols)
         before = now
         return lines
@@ -64,10 +65,8 @@ interface Reading {
   readonly stats: SandboxStats
 }
 
-async function chosenSandboxes(all: boolean): Promise<readonly Sandbox[]> {
-  if (!all) return [findProject()]
-  return (await listSandboxes({ repair: true })).filter(({ state }) => state === 'running')
-}
+const runningSandboxes = async (): Promise<readonly Sandbox[]> =>
+  (await listSandboxes({ repair: true })).filter(({ state }) => state === 'running')
 
 async function readStats(sandboxes: readonly Sandbox[]): Promise<Reading[]> {
   const readings = sandboxes.map(async ({ id, stateDir }) => {
@@ -84,7 +83,7 @@ function percent(before: readonly Reading[], { id, stats }: Reading): number {
   return passed <= 0 ? 0 : Math.max(0, Math.round(((stats.cpuMs - earlier.cpuMs) / passed) * 1000) / 10)
 }
 
-const HEADINGS = ['NAME', 'CPU', 'MEMORY', 'PROCESSES', 'DISK', 'COMMANDS', 'OPEN', 'REFUSED', 'UP', 'DOWN']
+const HEADINGS = ['ID', 'CPU', 'MEMORY', 'PROCESSES', 'DISK', 'COMMANDS', 'OPEN', 'REFUSED', 'UP', 'DOWN']
 
 /** One table if it fits, else two: resources, then commands and network. */
 export function statsTable(before: readonly Reading[], now: readonly Reading[], columns: number): string[] {

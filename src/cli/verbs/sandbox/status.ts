@@ -5,7 +5,7 @@ import { type Millis, showMillis } from '../../../base/quantity.ts'
 import { requestValue } from '../../../control/client.ts'
 import { presenceOf } from '../../../control/state.ts'
 import { engineRisks } from '../../../doctor/known-escapes.ts'
-import { sandboxNamed } from '../../../lifecycle/list.ts'
+import { chosenSandbox } from '../../../lifecycle/list.ts'
 import { BANNER } from '../../../run/launch-line.ts'
 import type { SandboxStatus } from '../../../run/status.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -19,15 +19,17 @@ export const verb = defineVerb({
   flags: {
     all: { kind: 'boolean', about: 'one line for each weaker protection' },
   },
-  positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
+  positionals: { id: { arity: 'optional', about: 'sandbox from pen ls (default: that of this project)' } },
   examples: {
     'pen status': 'backend, image, limits, weaker protections, gateway health',
     'pen status api-1a2b3c4d5e6f7a8b': 'the sandbox of another project',
     'pen status --json': 'print JSON',
     'pen status >/dev/null && echo runs': 'check it in a script',
   },
-  async run({ flags, positionals, terminal, answer }) {
-    const { id, stateDir, workspace = null, state: stateOfPen } = await sandboxNamed(positionals.name)
+  async run(invocation) {
+    const { flags, positionals, terminal, answer } = invocation
+    const chosen = await chosenSandbox(positionals.id, invocation)
+    const { id, stateDir, workspace = null, state: stateOfPen } = chosen
     const asked = await requestValue(stateDir, 'status')
     if (asked === undefined) {
       const presence = await presenceOf(stateDir)
