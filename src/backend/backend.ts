@@ -32,8 +32,8 @@ export interface HoldRequest {
   /** `cover` hides the place. `protect` makes it read-only. */
   readonly how: 'cover' | 'protect'
   readonly path: string
-  readonly dev: bigint
-  readonly ino: bigint
+  readonly dev: bigint | 'any'
+  readonly ino: bigint | 'any'
 }
 
 /** `changed`: the path had another file, or none, at the time of the mount. */
@@ -206,6 +206,8 @@ export interface StartOptions {
   readonly execDaemon: boolean
   /** Open for writing: a backend writes a line into it when it ends the sandbox of a pen that was killed. */
   readonly witness?: number
+  /** The lock of the review layer. What ends the sandbox of a killed pen holds it until then. */
+  readonly layerLock?: number | undefined
   /** Processes of this user's other sandboxes. Asked for as late as possible. */
   readonly neighbours?: () => readonly number[]
   readonly placement: Placement

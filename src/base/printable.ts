@@ -27,6 +27,12 @@ export function printableJson(value: unknown, indent?: number): string {
   )
 }
 
+/** A line of a source file for a person: backslashes and tabs as they are, and hostile characters as `<U+202E>`. */
+export const visible = (line: string): string =>
+  line.replace(HOSTILE, c =>
+    c === '\t' ? c : `<U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}>`,
+  )
+
 /** The end of a long text: the end of a host name is the part that its owner cannot choose freely. */
 export const endOf = (text: string, most: number): string =>
   text.length <= most ? text : `~${text.slice(text.length - Math.max(0, most - 1))}`

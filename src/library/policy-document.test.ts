@@ -23,6 +23,7 @@ test('PolicyDocument has exactly the keys of a config document', () => {
     profile: 'coding',
     isolation: 'auto',
     backend: 'process',
+    workspace: 'review',
     files: {},
     network: { upstreamProxy: null },
     exec: {},

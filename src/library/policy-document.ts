@@ -12,6 +12,8 @@ export interface PolicyDocument {
   readonly isolation?: 'auto' | 'soft' | 'process' | 'container' | 'gvisor' | 'vm' | undefined
   /** One backend by name. */
   readonly backend?: 'process' | 'podman' | 'docker' | 'vm' | 'soft' | undefined
+  /** "review": writes go to a layer over the project until you accept them; "direct": to the project. */
+  readonly workspace?: 'review' | 'direct' | undefined
   /** Which files the sandbox sees. */
   readonly files?:
     | {

@@ -10,6 +10,7 @@ import { printable } from '../base/printable.ts'
 import { named, namesOf, sharedOf } from '../config/project.ts'
 import { presenceOf, statePaths, withChangeLock } from '../control/state.ts'
 import type { HostPath } from '../policy/files/path.ts'
+import { hasChanges, layerPaths } from '../review/layer.ts'
 import { namesIn } from './list.ts'
 import { stopSandbox } from './stop.ts'
 
@@ -38,7 +39,14 @@ export const isNamed = (stateDir: string): boolean => sharedOf(stateDir) !== sta
 
 export async function forgetSandbox(
   stateDir: string,
-  { keep }: { readonly keep: readonly string[] },
+  {
+    keep,
+    discard,
+  }: {
+    readonly keep: readonly string[]
+    /** Also changes that were never accepted. */
+    readonly discard: boolean
+  },
 ): Promise<void> {
   const lock = basename(statePaths(stateDir).changing)
   await withChangeLock(stateDir, async () => {
@@ -47,6 +55,7 @@ export async function forgetSandbox(
     refuseWhileRunning(stateDir, presence.is === 'present' ? presence.owner?.pid : undefined)
     await stopSandbox(stateDir)
     await lookAfterKill(sharedOf(stateDir))
+    if (!discard) refuseUnreviewed(stateDir)
     for (const name of namesIn(stateDir))
       if (name !== lock && !keep.includes(name)) removeState(`${stateDir}/${name}`)
   })
@@ -65,6 +74,15 @@ export function refuseWithNames(stateDir: string): void {
     what: `the project has named sandboxes, which use its config: ${names.join(', ')}; nothing was removed`,
     at: stateDir,
     hint: `first ${ids.map(id => `pen rm ${id}`).join('; ')}`,
+  })
+}
+
+function refuseUnreviewed(stateDir: string): void {
+  if (!hasChanges(stateDir)) return
+  throw new PenError('STATE', {
+    what: `the sandbox ${basename(stateDir)} has changes that you have not accepted; nothing was removed`,
+    at: layerPaths(stateDir).dir,
+    hint: 'pen diff shows them; pen accept applies them; or pass --discard to delete them',
   })
 }
 

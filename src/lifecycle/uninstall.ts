@@ -25,9 +25,11 @@ interface Options {
   readonly remove: boolean
   /** Keeps the live config of every project, for a later installation. */
   readonly keepConfig: boolean
+  /** Also changes of `--review` that were never accepted. */
+  readonly discard: boolean
 }
 
-export async function uninstall({ remove, keepConfig }: Options): Promise<Uninstalled> {
+export async function uninstall({ remove, keepConfig, discard }: Options): Promise<Uninstalled> {
   refuseStateOfOthers()
   // Named sandboxes first: they use the config of their project.
   const known = (await listSandboxes({ repair: remove })).toSorted(
@@ -46,7 +48,7 @@ export async function uninstall({ remove, keepConfig }: Options): Promise<Uninst
     }
   }
   const keep = keepConfig ? DOCUMENTS : []
-  if (remove) for (const { stateDir } of known) await orLeft(() => forgetSandbox(stateDir, { keep }))
+  if (remove) for (const { stateDir } of known) await orLeft(() => forgetSandbox(stateDir, { keep, discard }))
   // Before the cache is removed: it knows which engines were used.
   const leftovers = await collectLeftovers({ remove, everyImage: true })
   const after = remove ? await collectLeftovers({ remove: false, everyImage: true }) : []

@@ -24,6 +24,7 @@ export function policyData(policy: Policy) {
   const { network } = policy
   return {
     profile: { value: policy.profile, from: at('profile') },
+    workspaceMode: { value: policy.workspaceMode, from: at('workspace') },
     isolation: { value: policy.isolation, from: at('isolation') },
     backend: policy.backend,
     workspace: policy.workspace,

@@ -97,6 +97,8 @@ export interface HostFacts {
   /** The host's bundle of certificate authorities, if a local one was added to it. */
   readonly authorities?: HostPath | undefined
   readonly volumes: HostPath
+  /** pen's directory of the review layer. Undefined where the sandbox writes to the project itself. */
+  readonly layer?: HostPath | undefined
   /** The note for agents, and its file in pen's state, named by its content. */
   readonly note?: { readonly text: string; readonly file: HostPath }
   /** The user's `user.name` and `user.email`, as a git config file. */

@@ -24,6 +24,8 @@ export interface Capabilities {
   /** The user inside can differ from the user on the host. */
   readonly mapsUser: boolean
   readonly ports: boolean
+  /** The project can be shown with a layer over it that takes all writes. */
+  readonly review: boolean
   readonly limits: { readonly [K in keyof Policy['limits']]: Enforcement }
   /** The exec daemon of a sandbox that stays has a user of its own. */
   readonly daemonUser: boolean
@@ -60,6 +62,8 @@ export function findGaps(
   }
   if (policy.tools.exec === 'listed' && !caps.listedExec)
     gap('exec-unlisted', 'files that the sandbox writes can be executed, despite tools.exec')
+  if (policy.workspaceMode === 'review' && !caps.review)
+    gap('review-workspace', 'the sandbox writes to the project itself, before you have seen the changes')
   if (policy.ports.length > 0 && !caps.ports)
     gap('no-ports', 'ports of the sandbox are not forwarded to the host')
   if (policy.sshAgent.length > 0) gap('no-ssh-agent', 'keys of your SSH agent are not passed to the sandbox')

@@ -48,6 +48,15 @@ export type NetworkPlan =
   /** The engine's open network: a gap. */
   | { readonly kind: 'bridge' }
 
+/** A review layer over the project. `merged` in it is where the steps find the workspace. */
+export interface PlannedLayer {
+  readonly dir: HostPath
+  /** Known when the layer is made: `overlay` is mounted at each start, and `copy` is a tree that is there. */
+  readonly kind: 'overlay' | 'copy'
+}
+
+export const mergedIn = (layer: string): HostPath => `${layer}/merged` as HostPath
+
 export interface Plan {
   readonly backend: BackendName
   readonly isolation: Isolation
@@ -55,6 +64,8 @@ export interface Plan {
   readonly soft: boolean
   readonly workspace: HostPath
   readonly steps: readonly Step[]
+  /** Undefined where the sandbox writes to the project itself. */
+  readonly layer?: PlannedLayer | undefined
   readonly argv: readonly string[]
   readonly cwd: GuestPath
   readonly env: readonly Variable[]

@@ -49,6 +49,8 @@ export function policyText(
   say(`policy for ${policy.workspace}`)
   say(`  layers: ${[...new Set(layers.map(layer => layer.name))].join(', ')}`)
   say(`  profile: ${data.profile.value}  (${data.profile.from})`)
+  if (data.workspaceMode.value === 'review')
+    say(`  workspace: review: writes go to a layer until you accept them  (${data.workspaceMode.from})`)
   say(`  agent-permissions.json: ${DOCUMENT_WORDS[projectDocument({ layers, expanded })]}`)
   for (const expansion of expanded) say(`    ${showExpansion(expansion)}`)
   rows('read', data.files.read)

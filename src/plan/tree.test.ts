@@ -33,6 +33,26 @@ describe('the file tree', () => {
     expect(at({ profile: 'strict' }, WS)).toEqual([`bind ro ${WS}  (granted by profile strict)`])
   })
 
+  test('with a review layer, the writable workspace is the merged tree, and protected files are the host’s', () => {
+    const layer = '/state/review' as HostPath
+    const repository = { ...factsFor(policyOf({}), EXISTING).repository, protect: [{ path: `${WS}/a/b` }] }
+    const extra = { layer, repository }
+    const merged = `from ${layer}/merged`
+    expect(at({}, WS, extra)).toEqual([`bind rw ${WS} ${merged}  (granted by profile coding)`])
+    expect(at({ files: { write: ['a'] }, profile: 'strict' }, `${WS}/a`, extra)).toEqual([
+      expect.stringContaining(`bind rw ${WS}/a ${merged}/a`),
+    ])
+    expect(at({}, `${WS}/a/b`, extra)).toEqual([`bind ro ${WS}/a/b  (protected)`])
+    // The kernel refuses to rename a directory of the project, so none is pinned.
+    expect(at({}, `${WS}/a`, { repository })).toHaveLength(1)
+    expect(at({}, `${WS}/a`, extra)).toEqual([])
+    const { growing } = tree({}, extra)
+    expect(growing.filter(path => !path.endsWith('/cache'))).toEqual([
+      `${layer}/upper` as HostPath,
+      `${layer}/merged` as HostPath,
+    ])
+  })
+
   test('has private scratch directories such as /tmp and home, bounded by the limits', () => {
     const { steps } = tree({ limits: { memory: '1GiB' } })
     const scratch = steps.flatMap(step =>

@@ -17,6 +17,7 @@ import type { HostFacts } from './facts.ts'
 import { emptyModule, gitSteps } from './git-steps.ts'
 import { deniedAbove, openCovers } from './open-covers.ts'
 import type { Step } from './plan.ts'
+import { growsInLayer, isPinned, throughLayer } from './review-layer.ts'
 import { type ToolView, viewTools } from './tools.ts'
 
 const file = (at: string, text: string): Step => ({ op: 'file', at: at as GuestPath, text })
@@ -68,7 +69,13 @@ export function buildTree(
   const place = (order: keyof typeof ORDER, step: Placed['step']) =>
     placed.push({ order: ORDER[order], step })
   const bind = (order: keyof typeof ORDER, path: string, mode: 'ro' | 'rw', why: string, at = path) =>
-    place(order, { op: 'bind', from: path as HostPath, at: at as GuestPath, mode, why })
+    place(order, {
+      op: 'bind',
+      from: throughLayer(path, mode, policy, facts),
+      at: at as GuestPath,
+      mode,
+      why,
+    })
 
   const tools = image ? NO_TOOLS : viewTools(policy, facts)
   notes.push(...tools.notes)
@@ -166,7 +173,7 @@ export function buildTree(
     facts.repository.pins,
     policy,
   ))
-    if (readable(policy, path) && !replaced.some(at => isWithin(path, at)))
+    if (isPinned(path, policy, facts) && readable(policy, path) && !replaced.some(at => isWithin(path, at)))
       bind('pin', path, isWritable(path) ? 'rw' : 'ro', 'holds a protected or denied place')
 
   const system = image ? [] : systemSteps(facts)
@@ -280,13 +287,13 @@ function pinsOf(held: readonly string[], pins: readonly string[], policy: Policy
 
 function growingTrees(policy: Policy, facts: HostFacts): HostPath[] {
   const trees = [
-    ...policy.files.write.map(({ rule }) => rule.path),
+    ...policy.files.write.flatMap(({ rule }) => growsInLayer(rule.path, policy, facts)),
     ...(facts.repository.git === undefined ? [] : [facts.repository.own]),
     ...policy.mounts.flatMap(({ rule }) =>
       rule.kind === 'volume'
         ? [`${facts.volumes}/${rule.volume}` as HostPath]
         : rule.mode === 'rw'
-          ? [rule.host]
+          ? growsInLayer(rule.host, policy, facts)
           : [],
     ),
   ]

@@ -64,6 +64,7 @@ export function compile(
     isolation: value(settings.isolation, zero.isolation),
     backend: value<Policy['backend']>(settings.backend, zero.backend),
     workspace,
+    workspaceMode: value(settings.workspace, zero.workspaceMode),
     files: {
       read: unique([...items(settings['files.read']), ...items(settings['files.write'])]),
       write: items(settings['files.write']),

@@ -126,6 +126,15 @@ describe('an untrusted layer narrows', () => {
     expect(left as string).toBe(kept)
   })
 
+  test.each([
+    ['direct', 'review', 'review'],
+    ['review', 'direct', 'review'],
+    ['direct', 'direct', 'direct'],
+  ])('workspace %s with %s to %s: a review is switched on, never off', (granted, limit, kept) => {
+    const left = narrow(user({ workspace: granted }), agent({ workspace: limit })).workspace?.value
+    expect(left as string).toBe(kept)
+  })
+
   test('a mount to read-only, and not to another source or place', () => {
     const granted = user({ mounts: [{ host: '/h/u/ws/a', at: '/m', mode: 'rw' }] })
     const modes = (limit: object) =>

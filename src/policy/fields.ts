@@ -28,6 +28,7 @@ import {
   type ProtectRule,
   type SettingKey,
   type Settings,
+  WORKSPACE_MODES,
 } from './settings.ts'
 import type { Setting, Sourced } from './source.ts'
 
@@ -169,6 +170,7 @@ export const FIELDS = {
   profile: words(PROFILE_NAMES),
   isolation,
   backend: usersOnly<BackendName>(),
+  workspace: words(WORKSPACE_MODES),
   'files.read': grants(deeper),
   'files.write': grants(deeper),
   'files.deny': denials<FileDenyRule>(),

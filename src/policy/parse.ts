@@ -111,6 +111,7 @@ const READERS: { readonly [K in SettingKey]-?: Reader<Said<K>, Settings[K]> } = 
   profile: asWritten,
   isolation: asWritten,
   backend: asWritten,
+  workspace: asWritten,
   'files.read': list(entries.pathGrant),
   'files.write': list(entries.pathGrant),
   'files.deny': list(entries.fileDenial),

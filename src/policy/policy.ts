@@ -18,6 +18,7 @@ import type {
   ProfileName,
   ProtectRule,
   SettingKey,
+  WorkspaceMode,
 } from './settings.ts'
 import type { Setting, Source, Sourced } from './source.ts'
 
@@ -87,6 +88,7 @@ export interface Policy {
   readonly isolation: Isolation
   readonly backend: BackendName | 'any'
   readonly workspace: HostPath
+  readonly workspaceMode: WorkspaceMode
   readonly files: FilePolicy
   readonly network: NetworkPolicy
   readonly exec: ExecPolicy
@@ -113,6 +115,7 @@ export const denyAll = (workspace: HostPath): Policy => ({
   isolation: 'auto',
   backend: 'any',
   workspace,
+  workspaceMode: 'review',
   files: { read: [], write: [], deny: [], protect: [] },
   network: {
     mode: 'none',

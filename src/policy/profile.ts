@@ -59,6 +59,7 @@ export function profileLayer(
   const settings: Settings = {
     profile: set(name),
     isolation: set('auto'),
+    workspace: set('direct'),
     'files.read': list(grant(world.workspace)),
     'files.write': list(grant(strict ? `${world.workspace}/output` : world.workspace)),
     'files.deny': list(...DENIED_GLOBS.map(deniedGlob)),

@@ -3,7 +3,14 @@
  * are generated from it. `parse.ts` checks the grammar inside strings: hosts, paths, sizes.
  */
 import * as v from 'valibot'
-import { BACKEND_NAMES, IMAGE_PULLS, ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './settings.ts'
+import {
+  BACKEND_NAMES,
+  IMAGE_PULLS,
+  ISOLATION_LEVELS,
+  NETWORK_MODES,
+  PROFILE_NAMES,
+  WORKSPACE_MODES,
+} from './settings.ts'
 
 const described = <const S extends v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>>(
   schema: S,
@@ -74,6 +81,10 @@ export const configSchema = v.partial(
     profile: oneOf(PROFILE_NAMES, 'The built-in policy to start from'),
     isolation: oneOf(ISOLATION_LEVELS, 'Minimum isolation; pen never falls back to a weaker one'),
     backend: oneOf(BACKEND_NAMES, 'One backend by name'),
+    workspace: oneOf(
+      WORKSPACE_MODES,
+      '"review": writes go to a layer over the project until you accept them; "direct": to the project',
+    ),
     files: section('Which files the sandbox sees', {
       read: texts('Paths the sandbox may read'),
       write: texts('Paths the sandbox may read and write'),

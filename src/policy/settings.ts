@@ -14,11 +14,14 @@ export const ISOLATION_LEVELS = ['auto', 'soft', 'process', 'container', 'gvisor
 export const BACKEND_NAMES = ['process', 'podman', 'docker', 'vm', 'apple', 'soft', 'kubernetes'] as const
 /** Strictest first. `bridge` is the engine's open network, where pen enforces no rule. */
 export const NETWORK_MODES = ['none', 'gateway', 'bridge'] as const
+/** Strictest first. `review`: what the sandbox writes in the project goes to a layer over it. */
+export const WORKSPACE_MODES = ['review', 'direct'] as const
 export const IMAGE_PULLS = ['missing', 'never'] as const
 
 export type ProfileName = (typeof PROFILE_NAMES)[number]
 export type Isolation = (typeof ISOLATION_LEVELS)[number]
 export type BackendName = (typeof BACKEND_NAMES)[number]
+export type WorkspaceMode = (typeof WORKSPACE_MODES)[number]
 export type NetworkMode = (typeof NETWORK_MODES)[number]
 
 /**

@@ -51,7 +51,7 @@ class Mounts implements LiveMounts {
   async hold(requests: readonly HoldRequest[]): Promise<readonly HoldResult[]> {
     this.batches.push([...requests])
     await Bun.sleep(2)
-    if (this.answer === 'held') for (const { ino } of requests) this.mounted.add(ino)
+    if (this.answer === 'held') for (const { ino } of requests) this.mounted.add(ino as bigint)
     return requests.map(() => this.answer)
   }
 

@@ -19,6 +19,8 @@ export interface HoldEvent {
 export interface RemountOptions {
   readonly mounts: LiveMounts
   readonly denied: DeniedPlaces
+  /** The project, when the sandbox sees it through a review layer. */
+  readonly layered?: string | undefined
   /** Current sockets of host services. A server that starts may add or replace one. */
   readonly services?: () => readonly string[]
   /** How many denied places were covered at the start. */
@@ -80,7 +82,7 @@ export class Remount {
 
   constructor(options: RemountOptions) {
     this.#options = options
-    this.#seen = new Exposed(options.mounts)
+    this.#seen = new Exposed(options.mounts, options.layered)
     for (const path of options.held()) {
       const [dir, name] = split(path)
       this.#heldIn.set(dir, (this.#heldIn.get(dir) ?? new Set()).add(name))
@@ -284,12 +286,12 @@ export class Remount {
       const found = this.#seen.look('cover', path)
       if (found !== undefined) doubtful.add(path)
       this.#unseen ||= found === 'unseen'
-      if (found !== undefined && found !== 'unseen') out.push(found)
+      if (typeof found === 'object') out.push(found)
     }
     this.#doubtful = doubtful
     for (const path of this.#options.held()) {
       const found = this.#seen.look('protect', path)
-      if (found !== undefined && found !== 'unseen') out.push(found)
+      if (typeof found === 'object') out.push(found)
     }
     return out
   }

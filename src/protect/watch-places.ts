@@ -79,11 +79,14 @@ export class PlaceWatch {
     const recorded = watch.filter(({ rule }) => rule.kind !== 'git-dir' || running.sharesHost !== true)
     watchRecord.write(recorded, [running.initPid(), running.filesPid?.()])
     const hasMounts = running.mounts !== undefined
-    const own = hasMounts ? ownDirectories(facts, loaded.policy.workspace) : []
+    const { workspace } = loaded.policy
+    // In a review layer nothing of the host's is at stake, and its edits end no mount.
+    const layered = facts.layer === undefined ? undefined : workspace
+    const own = hasMounts && layered === undefined ? ownDirectories(facts, workspace) : []
     this.#own = new Set(own.map(({ path }) => path))
     this.#quarantine = new Quarantine({
       watch,
-      held: [...protect, ...own],
+      held: [...protect.filter(({ path }) => layered === undefined || !isWithin(path, layered)), ...own],
       hasMounts,
       dir: watchRecord.quarantine,
       tell: event => this.#onEvent(event),
@@ -98,6 +101,7 @@ export class PlaceWatch {
       this.#remount = new Remount({
         mounts: running.mounts,
         denied,
+        layered,
         services: () => hostServices(roots, roots).paths,
         covered: facts.denied.length,
         held: () => this.#quarantine.held(),

@@ -43,6 +43,9 @@ const MOST_WAIT_MS = 60_000
 const LOCKS = ['index.lock', 'HEAD.lock', 'packed-refs.lock', 'config.lock']
 /** The place of a sandbox that stays. A run has its own, or takes over one that is free. */
 export const STAYS = 'stays'
+/** The place of a review layer. It does not sync: `pen accept` brings its commits. */
+export const REVIEW = 'review'
+export const isOfReview = (entry: string): boolean => entry.endsWith(`/${REVIEW}`)
 
 export interface OwnOptions extends Omit<SyncAllOptions, 'entry' | 'dir' | 'record'> {
   /** Submodules without a checkout. */
@@ -60,6 +63,7 @@ export class OwnRepository {
   readonly #entry: string
   readonly #lock: Lock
   readonly #places: readonly string[]
+  readonly #isReview: boolean
   readonly #lines: string[] = []
   #seen = ''
   /** `clean`: a copy of the host's repository in which nothing was changed. */
@@ -80,13 +84,13 @@ export class OwnRepository {
   static async open(options: OwnOptions, name: string): Promise<OwnRepository> {
     const top = `${options.world.sandbox.stateDir}/git`
     mkdirSync(top, { recursive: true, mode: 0o700 })
-    const entries = readdirSync(top)
+    const entries = readdirSync(top).filter(entry => entry !== REVIEW)
     const left = entries.filter(entry => existsSync(`${top}/${entry}/synced`))
     for (const entry of entries)
       if (isRunId(entry) && !left.includes(entry)) removeUnfinished(`${top}/${entry}`)
     // A sandbox that stays has one place: its container may have been requested with it already.
     const isTaken = name === STAYS && existsSync(`${top}/${STAYS}`)
-    for (const entry of isTaken ? [name] : [...left, name]) {
+    for (const entry of isTaken || name === REVIEW ? [name] : [...left, name]) {
       const lock = tryLock(`${top}/${entry}.lock`)
       if (lock === undefined) continue
       if (name === STAYS && entry !== STAYS) {
@@ -110,6 +114,7 @@ export class OwnRepository {
     this.#options = options
     this.#entry = entry
     this.#lock = lock
+    this.#isReview = isOfReview(entry)
     this.dir = `${entry}/dir` as HostPath
     const below = options.git.submodules.map(({ path }) => path.slice(options.git.path.length + 1))
     this.#places = [...options.records, ...below]
@@ -127,7 +132,7 @@ export class OwnRepository {
     const wait = Math.min(MOST_WAIT_MS, LOOK_MS * Math.max(1, this.#count - FULL_SPEED_SYNCS))
     this.#timer = setTimeout(() => {
       this.#working = this.#turn().finally(() => {
-        if (this.#isOpen) this.#wait()
+        if (this.#isOpen && !this.#isReview) this.#wait()
       })
     }, wait)
     this.#timer.unref()
@@ -138,7 +143,8 @@ export class OwnRepository {
     if (this.#pin !== 'made')
       await (await import('./copy/pin-tips.ts')).pinTips(pinnedBy(this.#options, this.#entry))
     this.#pin = 'made'
-    if (this.#look() !== this.#seen) await this.#sync()
+    if (this.#isReview) clearTimeout(this.#timer)
+    else if (this.#look() !== this.#seen) await this.#sync()
   }
 
   /** After the last process of the sandbox. Returns lines for the user. */
@@ -147,6 +153,7 @@ export class OwnRepository {
     this.#isOpen = false
     clearTimeout(this.#timer)
     await this.#working
+    if (this.#isReview) return this.#finishReview()
     if (this.#pin !== 'absent' && this.mounted.replaced().length === 0)
       await (await import('./copy/pin-tips.ts')).removePin(pinnedBy(this.#options, this.#entry))
     // The user's git may have locked the index for a moment.
@@ -177,6 +184,15 @@ export class OwnRepository {
       )
     this.close()
     return [...this.#lines, ...(this.#result?.lines ?? [])]
+  }
+
+  /** The pin stays with the layer: the sandbox's commits borrow the host's objects until they are accepted. */
+  #finishReview(): readonly string[] {
+    const now = this.#look()
+    const isClean = this.#kind === 'clean' && now === this.#seen
+    writeFileSync(`${this.#entry}/seen`, `${isClean ? 'clean' : 'kept'}\n${now}`)
+    this.#lock.release()
+    return this.#lines
   }
 
   /** Without its list of refs, what is left of it when pen is killed here does not count as a copy. */
@@ -223,7 +239,7 @@ export class OwnRepository {
       const [canRead, lacks] = await Promise.all(
         [isReadable, lacksCommits].map(ask => ask({ ...this.#options, entry: this.#entry }, this.dir)),
       )
-      if (canRead && !lacks) return await this.#sync()
+      if (canRead && !lacks) return this.#isReview ? undefined : await this.#sync()
       await this.#setAside(canRead ? 'needs commits that the host has no more' : 'could not be read')
       await this.#copy()
     }

@@ -16,6 +16,7 @@ export function launchLines(plan: Plan, merged: Merged, accepted: readonly strin
   const parts = [
     `backend ${plan.backend}, isolation ${plan.isolation}`,
     network,
+    ...(plan.layer === undefined ? [] : ['review: the project stays as it is until pen accept']),
     ...(project === undefined ? [] : [project]),
     ...(plan.weaker.length === 0 ? [] : [`weaker: ${plan.weaker.map(({ name }) => name).join(', ')}`]),
     ...(gaps.length === 0 ? [] : [`accepted gaps: ${gaps.join(', ')}`]),

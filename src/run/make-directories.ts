@@ -19,6 +19,8 @@ export function makeDirectories(plan: Plan, undo: UndoStack): void {
   if (plan.makeDirectories.length === 0) return
   const owner = lstatSync(plan.workspace)
   for (const path of plan.makeDirectories) {
+    // The layer has it.
+    if (plan.layer !== undefined && isWithin(path, plan.workspace)) continue
     try {
       if (!isWithin(path, plan.workspace)) {
         mkdirSync(path, { recursive: true, mode: 0o700 })

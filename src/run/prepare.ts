@@ -10,6 +10,7 @@ import type { Plan } from '../plan/plan.ts'
 import { type GuestPath, isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { NamedDocument } from '../policy/presets.ts'
+import { REVIEW, STAYS } from '../repository/own-repository.ts'
 import { type Surveyed, surveyHost } from '../survey/survey.ts'
 import type { BackendChoice } from './choose-backend.ts'
 import { liveState } from './live-files.ts'
@@ -78,9 +79,12 @@ export async function prepare(
   const capabilities = await backend.probe(cacheDir).catch((error: unknown) => {
     throw withAlternative(error, alternative)
   })
+  const review = policy.workspaceMode === 'review' && capabilities.review
+  const own = review ? REVIEW : options.stays === undefined ? 'run' : STAYS
   const facts = surveyHost(policy, project, options.env, {
     homeWarnings: loaded.homeWarnings,
-    ownRepository: capabilities.kernelFiles ? (options.stays === undefined ? 'run' : 'stays') : undefined,
+    ownRepository: capabilities.kernelFiles ? own : undefined,
+    review,
   })
   phase('host surveyed')
   const { workspace } = project.world

@@ -63,11 +63,16 @@ export async function runSandbox(options: RunOptions): Promise<ExitCode> {
     // Loaded while bubblewrap works: nothing in it is needed earlier.
     const { supervise } = await import('./supervise.ts')
     const { exitCode, lines } = await supervise(started, undo, opening).catch(failed)
-    if (lines.length > 0) started.pty?.startNewLine()
+    const { layer } = prepared.plan
+    if (lines.length > 0 || layer !== undefined) started.pty?.startNewLine()
     // The user gets the terminal back before anything is printed on it.
     await undo.unwind()
     phase('cleaned up')
     for (const line of lines) options.tell(line)
+    if (layer !== undefined) {
+      const { reviewLines } = await import('../review/count-changes.ts')
+      for (const line of reviewLines(project.stateDir)) options.tell(line)
+    }
     return exitCode
   } finally {
     await undo.unwind()

@@ -3,6 +3,7 @@ import { newRunId } from '../audit/segment-name.ts'
 import type { Running, StartOptions } from '../backend/backend.ts'
 import { findTool } from '../base/find-tool.ts'
 import type { UndoStack } from '../base/undo.ts'
+import type { Lock } from '../config/lock.ts'
 import { rememberWorkspace } from '../config/project.ts'
 import type { Door } from '../gateway/netns/door.ts'
 import type { SandboxImage } from '../image/image-for.ts'
@@ -12,7 +13,7 @@ import { SETSID_PATH } from '../plan/system-view.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import { WatchRecord } from '../protect/watch-record.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
-import { OwnRepository, STAYS } from '../repository/own-repository.ts'
+import { OwnRepository, REVIEW, STAYS } from '../repository/own-repository.ts'
 import { neighboursOf } from '../survey/run-records.ts'
 import { openPty, type Pty } from '../terminal/pty.ts'
 import { afterPatience } from '../terminal/screen.ts'
@@ -40,6 +41,8 @@ interface Setup {
   /** The sandbox's own git directory. Undefined where the project has no repository. */
   readonly repository: OwnRepository | undefined
   readonly watchRecord: WatchRecord
+  /** Undefined without a review layer. */
+  readonly layerLock: Lock | undefined
 }
 
 /** A sandbox that is set up and waits. */
@@ -58,13 +61,14 @@ export async function startSandbox(
   const { backend, facts, loaded } = planned
   const run = options.headStart?.sandbox.run ?? newRunId()
   leaveNote(facts, planned.plan)
-  makeDirectories(planned.plan, undo)
   // A `pen run` makes no sandbox that stays, but a name does.
   if (loaded.project.name !== undefined) rememberWorkspace(loaded.project)
+  const layered = await openReviewLayer(planned, options, undo)
+  makeDirectories(layered.prepared.plan, undo)
   const watchRecord = await WatchRecord.open(loaded.project.shared.stateDir, run)
   undo.push('the watch record', () => watchRecord.abandon())
-  const name = options.stays === undefined ? run : STAYS
-  const { repository, prepared } = await openRepository(planned, name, undo)
+  const name = planned.plan.layer !== undefined ? REVIEW : options.stays === undefined ? run : STAYS
+  const { repository, prepared } = await openRepository(layered.prepared, name, undo)
   const { plan } = prepared
   const pids = plan.limits.pids + (backend.ownProcesses ?? 0)
   const bounds = new Bounds({ limits: { ...plan.limits, pids }, runId: run, support: backend.bounds?.() })
@@ -72,11 +76,31 @@ export async function startSandbox(
   const execDaemon = backend.daemonOnly === true || options.serve !== undefined
   // The exec daemon opens a terminal for each command.
   const pty = execDaemon ? undefined : openTerminal(undo)
-  const own = { repository, watchRecord }
+  const own = { repository, watchRecord, layerLock: layered.lock }
   const setup: Setup = { prepared, options, run, bounds, door, pty, execDaemon, ...own }
   const shown = withProxy(plan, await door.opened())
   const started = await startBackend(pty?.interactive ? onTerminal(shown) : shown, setup)
   return { ...setup, ...started }
+}
+
+/** Loaded only for a review: see `review/`. */
+async function openReviewLayer(
+  prepared: Prepared,
+  { tell }: RunOptions,
+  undo: UndoStack,
+): Promise<{ readonly prepared: Prepared; readonly lock: Lock | undefined }> {
+  const { plan, facts, loaded } = prepared
+  if (plan.layer === undefined) return { prepared, lock: undefined }
+  const { openLayer } = await import('../review/open-layer.ts')
+  const { git, records } = facts.repository
+  const opened = await openLayer(plan, {
+    stateDir: loaded.project.stateDir,
+    cacheDir: `${loaded.project.world.state}/cache`,
+    git: git === undefined ? undefined : { dir: git.path, record: records[0] ?? '.' },
+    tell,
+  })
+  undo.push('the review layer', () => opened.close())
+  return { prepared: { ...prepared, plan: opened.plan }, lock: opened.lock }
 }
 
 /** The plan names a place for the sandbox's own git directory. A run has its own, or one that an earlier run left. */
@@ -117,7 +141,7 @@ async function startBackend(plan: Plan, setup: Setup): Promise<Pick<StartedSandb
 }
 
 function startOptions(
-  { prepared, options, run, bounds, door, pty, execDaemon, watchRecord }: Setup,
+  { prepared, options, run, bounds, door, pty, execDaemon, watchRecord, layerLock }: Setup,
   image: SandboxImage | undefined,
 ): StartOptions {
   const { plan, loaded } = prepared
@@ -129,6 +153,7 @@ function startOptions(
     stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
     execDaemon,
     witness: watchRecord.witness,
+    layerLock: layerLock?.fd,
     neighbours: () => neighboursOf(project.shared.stateDir, run),
     placement: {
       joinFds: bounds.joinFds,

@@ -72,7 +72,7 @@ export async function supervise(
     const limits = new LimitHandle(bounds, {
       // A process inside may have a directory open that was moved to the quarantine.
       growing: [...plan.growing, started.watchRecord.quarantine],
-      output: `${plan.workspace}/output`,
+      output: `${plan.layer === undefined ? plan.workspace : `${plan.layer.dir}/${plan.layer.kind === 'overlay' ? 'upper' : 'merged'}`}/output`,
       placesFile: `${project.world.state}/cache/cgroup-places`,
     })
     const refusals = new RefusalTally(audit)

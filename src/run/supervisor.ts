@@ -149,6 +149,7 @@ export class Supervisor {
     const { repository, prepared, audit } = this.#sandbox
     if (repository !== undefined) return await repository.finish()
     const { facts, plan } = prepared
+    if (plan.layer !== undefined) return []
     const isNew = facts.repository.kind === 'none' || facts.repository.kind === 'ancestor'
     if (!isNew || plan.soft || !mayExist(`${plan.workspace}/.git`)) return []
     const { adoptRepository } = await import('../repository/adopt/adopt.ts')
@@ -284,7 +285,12 @@ export class Supervisor {
     const { git, records, enclosing } = prepared.facts.repository
     const { workspace } = prepared.plan
     const own = git !== undefined && repository !== undefined ? { git, records, workspace } : undefined
-    if (prepared.plan.soft || (own === undefined && enclosing.length === 0)) return undefined
+    if (
+      prepared.plan.soft ||
+      prepared.plan.layer !== undefined ||
+      (own === undefined && enclosing.length === 0)
+    )
+      return undefined
     return new GitlinkWatch({
       workspace,
       own,

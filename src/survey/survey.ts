@@ -49,7 +49,13 @@ export function surveyHost(
   {
     homeWarnings,
     ownRepository,
-  }: { readonly homeWarnings: readonly string[]; readonly ownRepository: string | undefined },
+    review,
+  }: {
+    readonly homeWarnings: readonly string[]
+    readonly ownRepository: string | undefined
+    /** What the sandbox writes in the project goes to a layer over it. */
+    readonly review: boolean
+  },
 ): Surveyed {
   const { world } = project
   const system = systemEntries(policy, world.home)
@@ -74,7 +80,10 @@ export function surveyHost(
       ...repository,
       own: `${project.stateDir}/git/${ownRepository}/dir` as HostPath,
       pins: [...repository.pins, ...ways.pins],
-      watch: [...repository.watch, ...ways.watch],
+      // Nothing that is made in a layer appears on the host.
+      watch: [...repository.watch, ...ways.watch].filter(
+        place => !review || !isWithin(place.path, policy.workspace),
+      ),
       warnings: [
         ...repository.warnings,
         ...homeLinkNote(policy),
@@ -91,6 +100,7 @@ export function surveyHost(
     toolchains: toolchainVariables(env, world.home, system),
     authorities: hostAuthorities(),
     volumes: `${project.stateDir}/volumes` as HostPath,
+    layer: review ? (`${project.stateDir}/review` as HostPath) : undefined,
     note: noteFor(policy, project.stateDir),
     gitIdentity: policy.git.identity ? gitIdentity(policy.workspace, world.home, env) : undefined,
     tools: surveyHostTools(policy, system, path.readOnly),

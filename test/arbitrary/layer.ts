@@ -51,6 +51,7 @@ export const anyDocument = (trust: Trust): fc.Arbitrary<object> => {
   const paths = trust === 'untrusted' ? INSIDE : [...INSIDE.filter(path => path !== '..'), ...OUTSIDE]
   return object({
     profile: pick('strict', 'coding', 'dev'),
+    workspace: pick('review', 'direct'),
     isolation: pick('auto', 'soft', 'process', 'container', 'gvisor', 'vm'),
     backend: pick('process', 'podman'),
     files: object({

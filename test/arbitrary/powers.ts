@@ -12,6 +12,7 @@ const ORDER = {
   isolation: ['vm', 'gvisor', 'container', 'auto', 'process', 'soft'],
   mode: ['none', 'gateway', 'bridge'],
   ask: ['never', 'hold'],
+  workspace: ['review', 'direct'],
   exec: ['listed', 'any'],
 } as const
 
@@ -49,6 +50,7 @@ export function powersOf(policy: Policy): ReadonlySet<string> {
     ...ladder('ask', ORDER.ask, network.ask),
     ...ladder('profile', ORDER.profile, policy.profile),
     ...ladder('isolation', ORDER.isolation, policy.isolation),
+    ...ladder('workspace', ORDER.workspace, policy.workspaceMode),
     ...ladder('exec', ORDER.exec, tools.exec),
     // Belongs to the user alone: any other value would be a new power.
     `backend ${policy.backend}`,
@@ -104,6 +106,7 @@ export const KEYS_OF_POWERS: Readonly<Record<string, readonly string[]>> = {
   profile: ['profile'],
   isolation: ['isolation'],
   backend: ['backend'],
+  workspace: ['workspace'],
   image: ['image'],
   user: ['user'],
   runtime: ['runtime'],

@@ -26,6 +26,7 @@ conformance(
     expect(stdout).toBe(`${'twin'.repeat(open.length)}\ndone\n`)
     for (const path of denied) expect(readFileSync(join(box.project, path), 'utf8')).toBe('SECRET')
   },
+  { review: 'ordinary' },
 )
 
 conformance(

@@ -9,6 +9,7 @@ import {
   type Launcher,
   ordinary,
   PEN,
+  REVIEW_LAUNCHERS,
   SLOWER,
   triesContainers,
   triesOthers,
@@ -26,6 +27,8 @@ export interface Options {
   readonly needs?: Trait
   /** Why the process backend alone is enough: the claim has no part inside a sandbox. */
   readonly once?: string
+  /** It holds with `--review` too: `all`, or for an ordinary user, where root's case is the same. */
+  readonly review?: 'all' | 'ordinary'
   /** Requirements beyond a sandbox. */
   readonly define?: DefineTest
   /** It looks at every descendant of this process, so nothing else may run. */
@@ -40,7 +43,7 @@ export function conformance(title: string, body: (box: Box) => Promise<void>, op
 export function onEachLauncher(
   title: string,
   body: (launcher: Launcher) => Promise<void>,
-  { timeout = 60_000, only = () => true, needs, once, alone = false, define = onLinux }: Options = {},
+  { timeout = 60_000, only = () => true, needs, once, review, alone = false, define = onLinux }: Options = {},
 ): void {
   const here = LAUNCHERS.filter(only).filter(({ name, traits, isolation }) => {
     const why =
@@ -48,9 +51,10 @@ export function onEachLauncher(
     if (why !== undefined) console.log(`not of ${name}: ${title} (${why})`)
     return why === undefined
   })
+  const layered = review === undefined ? [] : REVIEW_LAUNCHERS.slice(review === 'all' ? 0 : -1)
   const tried = triesContainers && !TRIES_ALL ? inTurn(here) : here
   const start = triesContainers && !alone ? atOnce(tried, body) : body
-  for (const launcher of tried) {
+  for (const launcher of [...tried, ...layered]) {
     const { name, missing } = launcher
     const defineHere = missing === undefined ? define : skipUnless(false, missing)
     defineHere(`${title} (${name})`, () => start(launcher), timeout * SLOWER)

@@ -16,6 +16,7 @@ late(
     expect(printed).toContain('.env.local appeared or was replaced while the sandbox ran, and was covered')
     expect(project.host('cat .env.local; ls -A')).toBe('SECRET\n.env.local\n.git\nnotes\n')
   },
+  { review: 'all' },
 )
 
 late(
@@ -264,6 +265,7 @@ late(
     expect(project.host('cat .env.* | wc -l').trim()).toBe('200')
     expect(lstatSync(`${project.workspace}/.env.7`).mode & 0o777).toBe(0o644)
   },
+  { review: 'ordinary' },
 )
 
 late(
@@ -299,6 +301,7 @@ for n in range(300):
     await sandbox.end()
     expect(project.host('cat ../outside .env .env.user')).toBe('precious\nS\nSECRET\n')
   },
+  { review: 'ordinary' },
 )
 
 late('P3 a flood of denied files, meant to exhaust the watch, ends the run', async ({ start }) => {

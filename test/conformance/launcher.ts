@@ -97,6 +97,12 @@ const onProcesses = (who: Who): TestBackend => ({
   ]),
 })
 
+/** What a sandbox writes in the project goes to a layer. */
+const inReview = (who: Who): TestBackend => {
+  const direct = onProcesses(who)
+  return { ...direct, name: `${direct.name}, in review`, flags: [...direct.flags, '--review'] }
+}
+
 /** Each test boots a machine. PEN_CONFORMANCE=vm has all of them, the suite `vm` those that share one. */
 export const onMachines = (who: Who): TestBackend => ({
   name: `vm, as ${who.name}`,
@@ -137,6 +143,10 @@ export const launcherOf = (backend: TestBackend): Launcher => ({
 })
 
 export const LAUNCHERS: readonly Launcher[] = BACKENDS.map(launcherOf)
+/** For claims that also hold with `--review`. */
+export const REVIEW_LAUNCHERS: readonly Launcher[] = triesOthers
+  ? []
+  : EVERYBODY.map(inReview).map(launcherOf)
 
 function watch(child: ChildProcess, { stdin, timeoutMs = 50_000 }: RunOptions): Started {
   const stopwatch = new Stopwatch()

@@ -31,6 +31,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   survey: ['backend', 'config', 'plan', 'policy', 'base'],
   // The sandbox's own git directory, and its sync with the host's.
   repository: ['survey', 'backend', 'audit', 'config', 'plan', 'policy', 'base'],
+  // What a sandbox changed, kept aside until the user accepts it.
+  review: ['repository', 'survey', 'backend', 'audit', 'config', 'plan', 'policy', 'base'],
   // Holds, watches and quarantines places while a sandbox runs.
   protect: ['survey', 'backend', 'audit', 'config', 'policy', 'base'],
   // The socket between commands and a supervisor, and the state on disk that leads to it.
@@ -39,6 +41,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   run: [
     'control',
     'protect',
+    'review',
     'repository',
     'survey',
     'image',
@@ -55,7 +58,19 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'base',
   ],
   // Sandboxes that stay: start, stop, list, collect garbage, uninstall.
-  lifecycle: ['run', 'control', 'protect', 'image', 'backend', 'limits', 'audit', 'config', 'policy', 'base'],
+  lifecycle: [
+    'run',
+    'control',
+    'protect',
+    'review',
+    'image',
+    'backend',
+    'limits',
+    'audit',
+    'config',
+    'policy',
+    'base',
+  ],
   // pen's own program inside a sandbox. Whatever it carries is in hostile hands, so it carries little.
   guest: ['protocol', 'base'],
   // A sandbox as a value, for programs on Node and Bun. It starts the pen binary and talks to its supervisor.
@@ -71,6 +86,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'lifecycle',
     'run',
     'control',
+    'review',
     'repository',
     'survey',
     'image',
@@ -106,6 +122,7 @@ const BINARY_ONLY = [
   'limits',
   'protect',
   'repository',
+  'review',
   'run',
   'survey',
   'terminal',

@@ -6,6 +6,7 @@ import { bwrapWorks } from '../../../test/bubblewrap.ts'
 import { skipUnless } from '../../../test/skip.ts'
 import { childrenOf } from '../../base/kernel/processes.ts'
 import type { Step } from '../../plan/plan.ts'
+import type { HostPath } from '../../policy/files/path.ts'
 import { contestedSteps, requireHeld } from './contested.ts'
 
 const project = realpathSync(mkdtempSync(join(tmpdir(), 'pen-contested-')))
@@ -28,14 +29,16 @@ const STEPS = [
   cover('/deep/er/key'),
 ]
 
+const PLAN = { layer: undefined, workspace: '/' as HostPath }
+
 function lateBeside(pid: number, steps: readonly Step[] = STEPS): string[] {
-  return [...contestedSteps(steps, [pid]).values()].map(
+  return [...contestedSteps(steps, [pid], PLAN).values()].map(
     ({ how, path }) => `${how} ${path.slice(project.length)}`,
   )
 }
 
 test('without another sandbox, and beside one that is gone, every step is bubblewrap’s', () => {
-  expect(contestedSteps(STEPS, []).size).toBe(0)
+  expect(contestedSteps(STEPS, [], PLAN).size).toBe(0)
   expect(lateBeside(2 ** 30)).toEqual([])
 })
 
@@ -89,7 +92,7 @@ skipUnless(bwrapWorks(), 'bubblewrap is missing')(
 )
 
 test('a mount that was not made stops the start', () => {
-  const orders = [...contestedSteps(STEPS, [process.pid]).values()]
+  const orders = [...contestedSteps(STEPS, [process.pid], PLAN).values()]
   expect(() => requireHeld(orders, ['held', 'held', 'held', 'held'])).not.toThrow()
   expect(() => requireHeld(orders, ['held', 'changed', 'held', 'held'])).toThrow('changed while pen checked')
   expect(() => requireHeld(orders, ['held', { failed: 'why' }])).toThrow('cannot mount in the sandbox: why')

@@ -9,9 +9,10 @@ import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { inFileSystem, type MountEntry, mountOf, mountsHere, parseMounts } from '../../base/mount-table.ts'
 import { dirname } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
-import type { Step } from '../../plan/plan.ts'
-import { isWithin } from '../../policy/files/path.ts'
+import { mergedIn, type Plan, type PlannedLayer, type Step } from '../../plan/plan.ts'
+import { type HostPath, isWithin } from '../../policy/files/path.ts'
 import type { HoldResult } from '../backend.ts'
+import { ANY_FILE } from './file-identity.ts'
 import type { MountOrder } from './mount-orders.ts'
 import { wayOnHost } from './mount-points.ts'
 
@@ -19,6 +20,7 @@ import { wayOnHost } from './mount-points.ts'
 export function contestedSteps(
   steps: readonly Step[],
   neighbours: readonly number[],
+  { layer, workspace }: Pick<Plan, 'layer' | 'workspace'>,
 ): ReadonlyMap<Step, MountOrder> {
   const tables = neighbours.flatMap(pid => {
     const table = readOfProcess(pid, 'mountinfo', 'utf8')
@@ -27,13 +29,15 @@ export function contestedSteps(
   const late = new Map<Step, MountOrder>()
   if (tables.length === 0) return late
   const own = mountsHere()
+  // Another sandbox replaces names in the project, which is below the merged tree.
+  const mounts = layer === undefined ? steps : steps.map(step => onProject(step, layer, workspace))
   for (const step of steps) {
-    const way = wayOnHost(step.at, steps)
+    const way = wayOnHost(step.at, mounts)
     const path = way.at(-1)
     if (path === undefined) continue
     const isInLate = [...late.values()].some(order => isWithin(step.at, order.path))
     if (isInLate || tables.some(table => way.some(name => canReplace(name, table, own))))
-      late.set(step, orderFor(step, path))
+      late.set(step, orderFor(onProject(step, layer, workspace), path, layer))
   }
   return late
 }
@@ -50,7 +54,13 @@ function canReplace(path: string, theirs: readonly MountEntry[], own: readonly M
   )
 }
 
-function orderFor(step: Step, path: string): MountOrder {
+function onProject(step: Step, layer: PlannedLayer | undefined, workspace: HostPath): Step {
+  const merged = layer === undefined ? undefined : mergedIn(layer.dir)
+  if (merged === undefined || step.op !== 'bind' || !isWithin(step.from, merged)) return step
+  return { ...step, from: `${workspace}${step.from.slice(merged.length)}` as HostPath }
+}
+
+function orderFor(step: Step, path: string, layer: PlannedLayer | undefined): MountOrder {
   const how =
     step.op === 'cover' && step.passable !== true
       ? 'cover'
@@ -59,6 +69,8 @@ function orderFor(step: Step, path: string): MountOrder {
           ? 'protect'
           : 'open'
         : undefined
+  // Device and inode of a merged file are not the project's.
+  if (how !== undefined && layer !== undefined) return { how, path: step.at, ...ANY_FILE }
   if (how !== undefined) {
     const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false })
     return { how, path: step.at, dev: String(stats?.dev), ino: String(stats?.ino) }

@@ -57,3 +57,8 @@ export function mountScratch(at: number, options: string, flags: number): void {
   const target = cString(`/proc/self/fd/${at}`)
   systemCall('mount', cString('pen'), target, cString('tmpfs'), flags, cString(options))
 }
+
+/** For pen's own paths, in a mount namespace that no other process sees. */
+export function mountOverlay(at: string, options: string): void {
+  systemCall('mount', cString('pen'), cString(at), cString('overlay'), NOSUID_NODEV, cString(options))
+}

@@ -8,6 +8,7 @@ import { PenError } from '../../base/error.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { parseMounts } from '../../base/mount-table.ts'
 import { printable } from '../../base/printable.ts'
+import { mergedIn, type PlannedLayer } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
 
 export interface Mount {
@@ -37,6 +38,12 @@ export function wayOnHost(at: string, mounts: readonly Mount[]): readonly string
     .split('/')
     .filter(name => name !== '')
   return names.map((_, i) => [mount.from, ...names.slice(0, i + 1)].join('/'))
+}
+
+/** Whether the mount point is in the merged tree of a review layer. */
+export function isInLayer({ at }: Mount, mounts: readonly Mount[], layer: PlannedLayer | undefined): boolean {
+  const path = onHost(at, mounts)
+  return layer !== undefined && path !== undefined && isWithin(path, mergedIn(layer.dir))
 }
 
 /** A mount point in a directory of the host, as it was when pen looked. */

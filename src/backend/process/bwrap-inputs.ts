@@ -9,6 +9,7 @@ import type { StartOptions } from '../backend.ts'
 import type { Identity } from '../mounts/id-mapping.ts'
 import type { ProcessDaemon } from './exec-daemon.ts'
 import { bwrapFds } from './guard.ts'
+import { mountLayerFirst } from './layer-mount.ts'
 import { type Listed, startListed } from './listed.ts'
 import { pinnedDescriptors } from './pinned.ts'
 import { Staging } from './staging.ts'
@@ -27,6 +28,8 @@ export interface BwrapInputs {
   readonly crossing: Crossing
   readonly daemon: ProcessDaemon | undefined
   readonly listed: Listed | undefined
+  /** Words in front of bubblewrap that mount the review layer. Root mounts it while staging. */
+  readonly layerMount: readonly string[]
   /** The number that the first descriptor of `daemon` or `listed` has in bubblewrap. */
   readonly firstGuestFd: number
 }
@@ -38,7 +41,7 @@ export function openInputs(
   undo: UndoStack,
 ): BwrapInputs {
   const identity = plan.runAs === 'self' ? undefined : plan.runAs
-  const staging = identity === undefined ? undefined : new Staging(identity, undo)
+  const staging = identity === undefined ? undefined : new Staging(identity, undo, plan.layer)
   const args = new ArgumentPipe(undo)
   const seccompFd = openMemoryFile(undo)
   const pinned = staging === undefined ? pinnedDescriptors(plan, undo) : new Map<string, number>()
@@ -48,8 +51,9 @@ export function openInputs(
     daemon === undefined && plan.listedExec
       ? startListed(plan, bytes => filledMemoryFile(bytes, undo), undo)
       : undefined
+  const layerMount = staging === undefined ? mountLayerFirst(plan.layer) : []
   const firstGuestFd = bwrapFds(placement.joinFds.length).firstExtra + pinned.size
-  return { identity, staging, args, seccompFd, pinned, crossing, daemon, listed, firstGuestFd }
+  return { identity, staging, args, seccompFd, pinned, crossing, daemon, listed, layerMount, firstGuestFd }
 }
 
 /** Carries the arguments of bubblewrap, which starts before they are known. */

@@ -4,11 +4,11 @@
  */
 import { chmodSync, closeSync, fstatSync, lstatSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from '../../base/posix-path.ts'
-import type { Plan } from '../../plan/plan.ts'
+import { mergedIn, type Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { contestedSteps } from '../mounts/contested.ts'
 import type { MountOrder } from '../mounts/mount-orders.ts'
-import { type MountPoint, requireMountPoints } from '../mounts/mount-points.ts'
+import { isInLayer, type MountPoint, requireMountPoints } from '../mounts/mount-points.ts'
 import { bwrapArguments, type Wiring } from './bwrap-arguments.ts'
 import { type BindStep, etcView, isEtcStep } from './etc-view.ts'
 import { openPinned } from './pinned.ts'
@@ -42,11 +42,13 @@ export function prepareArguments(
   { staging, cacheDir, env, neighbours, ...wiring }: ArgumentOptions,
 ): BwrapOrders {
   const mounts = plan.steps.filter(step => step.op !== 'link' && step.op !== 'seal' && !isEtcStep(step))
+  // What is in a layer was looked at when it was opened, and nothing else writes there.
+  const onHost = mounts.filter(step => !isInLayer(step, mounts, plan.layer))
   const points = requireMountPoints(
-    mounts.map(({ at }) => at),
+    onHost.map(({ at }) => at),
     mounts,
   )
-  const late = contestedSteps(mounts, neighbours)
+  const late = contestedSteps(mounts, neighbours, plan)
   const grants = plan.steps.flatMap(step =>
     step.op === 'bind' && step.why !== 'system' && step.at.startsWith('/etc/') ? [step] : [],
   )
@@ -88,9 +90,16 @@ function stageAll(
 ): (path: string) => string | undefined {
   const roots = new Map<string, string>()
   const mapped = new Map<string, boolean>()
+  const merged = plan.layer?.kind === 'overlay' ? mergedIn(plan.layer.dir) : undefined
   const sources = plan.steps.flatMap(step =>
-    step.op === 'bind' && !isReachable(step) ? [step.from as string] : [],
+    step.op === 'bind' && !isReachable(step) && !(merged && isWithin(step.from, merged))
+      ? [step.from as string]
+      : [],
   )
+  if (merged !== undefined && plan.layer !== undefined) {
+    const map = lstatSync(plan.workspace).uid === 0
+    roots.set(merged, staging.stageLayer(plan.layer.dir, plan.workspace, map))
+  }
   const own = new Map<string, string>()
   for (const path of [...sources.sort((a, b) => a.length - b.length), ...extra]) {
     const inside = [...roots.keys()].find(root => isWithin(path, root))

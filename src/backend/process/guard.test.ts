@@ -23,6 +23,7 @@ function guardOf(argv: readonly string[], witness: number, nothing: number): Gua
     seccompFd: nothing,
     joinFds: [],
     extraFds: [],
+    layerFd: undefined,
     witnessFd: witness,
     limits: { files: 256 },
     env: { PATH: process.env['PATH'] ?? '' },

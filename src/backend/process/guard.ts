@@ -12,7 +12,7 @@ import { leaveNoCore } from '../../base/kernel/process.ts'
 import { startProgram } from '../../base/start-program.ts'
 
 /** Descriptors of the guard. A POSIX shell accepts only single digits in redirections. */
-export const FD = { life: 3, status: 4, witness: 5, firstJoin: 6 } as const
+export const FD = { life: 3, status: 4, witness: 5, layer: 6, firstJoin: 7 } as const
 
 /** Bubblewrap alone uses the other descriptors: its arguments, the filter, one to wait on, and those that it mounts. */
 export const bwrapFds = (joins: number) => {
@@ -32,6 +32,8 @@ export interface GuardOptions {
   readonly extraFds: readonly number[]
   /** The watcher writes a line here when it has ended the sandbox. Nothing else gets it. */
   readonly witnessFd: number | undefined
+  /** The lock of the review layer. The watcher holds it until the sandbox has ended, also when pen was killed. */
+  readonly layerFd: number | undefined
   readonly limits: { readonly files: number }
   readonly env: Readonly<Record<string, string>>
   readonly identity: { readonly uid: number; readonly gid: number } | undefined
@@ -75,7 +77,7 @@ export function startGuard(options: GuardOptions): Guard {
   const script = [
     `read _ <&${FD.life} || exit 125`,
     `{ read _; ${KILL_ALL}; } <&${FD.life} >/dev/null 2>&1 ${[FD.status, ...joins].map(fd => `${fd}>&-`).join(' ')} &`,
-    `exec ${FD.life}<&- ${FD.witness}>&-`,
+    `exec ${FD.life}<&- ${FD.witness}>&- ${FD.layer}>&-`,
     ...joins.map(fd => `echo 0 >&${fd} || exit 125; exec ${fd}>&-`),
     `ulimit -n ${options.limits.files} 2>/dev/null || ulimit -n "$(ulimit -H -n)"`,
     'unset PWD OLDPWD',
@@ -89,6 +91,8 @@ export function startGuard(options: GuardOptions): Guard {
       lifeRead,
       statusWrite,
       options.witnessFd ?? 'ignore',
+      // Every number needs a descriptor, and this one is open.
+      options.layerFd ?? lifeRead,
       ...options.joinFds,
       options.argsFd,
       options.seccompFd,

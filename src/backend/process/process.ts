@@ -50,6 +50,7 @@ function capabilities(): Capabilities {
     mapsUser: true,
     daemonUser: false,
     ports: true,
+    review: true,
     limits: probeLimits(),
   }
 }
@@ -108,7 +109,7 @@ export async function start(
 function launchGuard(
   { bwrap, shell }: { readonly bwrap: string; readonly shell: string },
   plan: Plan,
-  { placement, witness, program }: ProcessOptions,
+  { placement, witness, layerLock, program }: ProcessOptions,
   inputs: BwrapInputs,
   undo: UndoStack,
 ): { readonly guard: Guard; readonly useAllProcessors: (init: number) => void } {
@@ -119,13 +120,22 @@ function launchGuard(
   const guard = placement.within(() =>
     startGuard({
       shell,
-      argv: [...placement.wrap, bwrap, '--args', String(numbers.args), '--', ...command],
+      argv: [
+        ...placement.wrap,
+        ...inputs.layerMount,
+        bwrap,
+        '--args',
+        String(numbers.args),
+        '--',
+        ...command,
+      ],
       stdio: crossing.stdio,
       argsFd: args.reader,
       seccompFd,
       joinFds: placement.joinFds,
       extraFds: [...pinned.values(), ...(first?.fds ?? [])],
       witnessFd: witness,
+      layerFd: layerLock,
       env: placement.env,
       limits: { files: plan.limits.files },
       identity,

@@ -10,8 +10,10 @@ import { O_PATH } from '../../base/kernel/descriptor.ts'
 import { joinMounts } from '../../base/kernel/process.ts'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
 import type { UndoStack } from '../../base/undo.ts'
+import type { PlannedLayer } from '../../plan/plan.ts'
 import { type Identity, IdMapping } from '../mounts/id-mapping.ts'
-import { attach, cloneTree, mountScratch, NOSUID_NODEV } from '../mounts/mount-calls.ts'
+import { attach, cloneTree, mountOverlay, mountScratch, NOSUID_NODEV } from '../mounts/mount-calls.ts'
+import { LAYER_OPTIONS } from './layer-mount.ts'
 
 const { O_NOFOLLOW } = constants
 const CLONE_NEWNS = 0x20000
@@ -28,17 +30,26 @@ interface Staged {
   readonly kind: 'file' | 'directory'
 }
 
+/** An overlay of two staged trees. */
+interface StagedLayer {
+  readonly at: string
+  readonly lower: string
+  readonly layer: string
+}
+
 export class Staging {
   readonly #home: number
   readonly #cwd = process.cwd()
   readonly #mapping: IdMapping
   readonly #stage = stageDirectory()
   readonly #staged: Staged[] = []
+  #layer: StagedLayer | undefined
   #left: boolean = false
 
   /** Enters a new mount namespace. Every process that is spawned until `leave()` is in it. */
-  constructor(identity: Identity, undo: UndoStack) {
-    this.#mapping = new IdMapping(ROOT, identity)
+  constructor(identity: Identity, undo: UndoStack, layer?: PlannedLayer) {
+    // overlayfs works in a layer as root, so root needs an id there.
+    this.#mapping = new IdMapping(ROOT, identity, layer?.kind === 'overlay' ? 'swapped' : 'unmapped')
     undo.push('the staging mounts', () => this.leave())
     this.#home = openSync('/proc/thread-self/ns/mnt', 'r')
     systemCall('unshare', CLONE_NEWNS)
@@ -58,6 +69,13 @@ export class Staging {
     return at
   }
 
+  /** The same for the merged tree of a review layer. `map` is as for the project. */
+  stageLayer(layer: string, workspace: string, map: boolean): string {
+    const staged = [workspace, layer].map(path => this.stage(path, 'directory', map))
+    this.#layer = { at: `${this.#stage}/merged`, lower: String(staged[0]), layer: String(staged[1]) }
+    return this.#layer.at
+  }
+
   /** Mounts everything that was staged. The stage directory is covered only now, because a project may be below it. */
   show(): void {
     withOpened(this.#stage, 0, fd => mountScratch(fd, 'mode=755,size=64k', NOSUID_NODEV))
@@ -66,6 +84,10 @@ export class Staging {
       else writeFileSync(at, '')
       withOpened(at, O_NOFOLLOW, fd => attach(tree, fd))
     }
+    if (this.#layer === undefined) return
+    const { at, lower, layer } = this.#layer
+    mkdirSync(at)
+    mountOverlay(at, `${LAYER_OPTIONS},lowerdir=${lower},upperdir=${layer}/upper,workdir=${layer}/work`)
   }
 
   /** Returns to the host's namespace. The sandbox's processes stay in theirs. */

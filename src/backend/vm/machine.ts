@@ -138,6 +138,8 @@ function boxPlan(plan: Plan, files: GuestFiles, kvmFd: number | undefined): Plan
       shown(files.dir, MACHINE_FILES),
       { op: 'seal', at: '/' as GuestPath },
     ],
+    // The file server has the project.
+    layer: undefined,
     argv: [],
     cwd: '/' as GuestPath,
     env: [],

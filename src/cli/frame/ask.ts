@@ -13,6 +13,13 @@ export function confirm(question: string, terminal: Terminal): boolean {
   return readLine().trim() === 'yes'
 }
 
+/** The first letter of the answer, or undefined when it is none of `letters`, and at the end of input. */
+export function askLetter(question: string, letters: string, terminal: Terminal): string | undefined {
+  terminal.note(`${question} [${[...letters].join('/')}]`)
+  const [letter = ''] = readLine().trim().toLowerCase()
+  return letters.includes(letter) && letter !== '' ? letter : undefined
+}
+
 /** For verbs that remove something and have --yes. */
 export function confirmRemoval(question: string, verb: string, terminal: Terminal): boolean {
   if (!canAsk())

@@ -19,5 +19,6 @@ export const GAP_NAMES = [
   'processes-may-escape',
   'proxy-only',
   'refusals-unrecorded',
+  'review-workspace',
   'tools-by-gate',
 ]

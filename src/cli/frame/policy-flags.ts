@@ -26,6 +26,7 @@ export const policyFlags = defineFlags({
     choices: ['process', 'podman', 'docker', 'vm', 'apple', 'soft', 'kubernetes'],
     about: 'use this backend',
   },
+  review: { kind: 'boolean', about: 'keep the project as it is until you accept the changes; see pen diff' },
   read: { kind: 'list', value: 'PATH', about: 'allow reading this path' },
   write: { kind: 'list', value: 'PATH', about: 'allow reading and writing this path' },
   deny: { kind: 'list', value: 'PATH', about: 'hide this path or pattern' },
@@ -71,6 +72,7 @@ export function flagDocument(flags: PolicyFlags, project: Project): object {
     profile: flags.profile,
     isolation: flags.isolation,
     backend: flags.backend,
+    workspace: flags.review ? 'review' : undefined,
     files: withoutEmpty({
       read: flags.read.map(path => fromCwd(path, project)),
       write: flags.write.map(path => fromCwd(path, project)),

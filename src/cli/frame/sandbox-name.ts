@@ -27,6 +27,9 @@ const VERBS: ReadonlyMap<string, 'known' | 'may-be-new'> = new Map([
     'git status',
     'git log',
     'git import',
+    'diff',
+    'accept',
+    'discard',
   ].map(verb => [verb, 'known'] as const),
 ])
 

@@ -62,6 +62,15 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     },
   },
   {
+    title: 'Review',
+    common: ['diff', 'accept'],
+    verbs: {
+      diff: () => import('../verbs/review/diff.ts'),
+      accept: () => import('../verbs/review/accept.ts'),
+      discard: () => import('../verbs/review/discard.ts'),
+    },
+  },
+  {
     title: 'Git',
     common: ['git status'],
     verbs: {

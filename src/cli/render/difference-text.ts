@@ -34,6 +34,7 @@ const WIDER: readonly (readonly [string, string])[] = [
   ['tools.', 'it can run more programs'],
   ['isolation', 'weaker isolation is enough'],
   ['backend', 'another backend isolates it'],
+  ['workspace', 'it writes to the project itself, without your review'],
   ['runtime', 'another runtime isolates it'],
   ['user', 'it runs as another user'],
   ['git.identity', 'its commits carry your name and e-mail address'],

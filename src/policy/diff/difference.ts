@@ -40,6 +40,13 @@ export function comparePolicies(before: Policy, after: Policy): Difference[] {
     ...compareEnvironment(before, after),
     ...compareMounts(before, after),
     ...compareTools(before, after),
+    ...changed(
+      'workspace',
+      before.workspaceMode,
+      after.workspaceMode,
+      after.workspaceMode === 'direct',
+      after,
+    ),
     ...changed('git.identity', before.git.identity, after.git.identity, after.git.identity, after),
     ...changed('vm.root', before.vm.root, after.vm.root, after.vm.root, after),
     ...compareNames('ssh.agent', before.sshAgent, after.sshAgent),

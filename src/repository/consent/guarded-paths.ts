@@ -59,7 +59,7 @@ export function guardedPaths(
  * Some file systems do not tell `.VSCODE` from `.vscode`. Linux takes `ſ` for an `s` there, and leaves out characters that
  * are not shown. More names than there are the same here: then a commit waits that need not.
  */
-const folded = (path: string): string =>
+export const folded = (path: string): string =>
   /[^ -~]/.test(path)
     ? path
         .normalize('NFKD')

@@ -1,7 +1,8 @@
 import { EXIT } from '../../../base/error.ts'
 import type { Lock } from '../../../config/lock.ts'
-import { stateDirectories } from '../../../config/project.ts'
+import { type Project, stateDirectories } from '../../../config/project.ts'
 import { shownCommits } from '../../../repository/consent/held-commits.ts'
+import { isOfReview } from '../../../repository/own-repository.ts'
 import {
   holdStopped,
   makeModules,
@@ -33,7 +34,7 @@ export const verb = defineVerb({
   async run({ flags, env, project, answer }) {
     const lines: string[] = []
     let isComplete = true
-    const { prepared, repositories } = await ownRepositories(project, env)
+    const { prepared, repositories } = await importable(project, env)
     const consent = flags.accept ? shownCommits(prepared.loaded.project.stateDir) : new Set<string>()
     const locks: Lock[] = []
     const added = new Set<string>()
@@ -48,7 +49,7 @@ export const verb = defineVerb({
       for (const options of repositories.slice(0, 1)) lines.push(...setAsideLeft(options, [...added]))
       if (flags.merge) lines.push(...(await mergeInto(prepared, consent)))
       // The survey finds the repositories that were just made.
-      const now = flags.accept ? (await ownRepositories(project, env)).repositories : repositories
+      const now = flags.accept ? (await importable(project, env)).repositories : repositories
       for (const options of now) {
         const result = await syncAll({ ...options, consent })
         lines.push(...result.lines)
@@ -64,6 +65,15 @@ export const verb = defineVerb({
     return isComplete ? EXIT.ok : EXIT.failed
   },
 })
+
+/** What a review changed crosses by `pen accept` alone. */
+async function importable(
+  project: Project,
+  env: Readonly<Record<string, string | undefined>>,
+): ReturnType<typeof ownRepositories> {
+  const { prepared, repositories } = await ownRepositories(project, env)
+  return { prepared, repositories: repositories.filter(({ entry }) => !isOfReview(entry)) }
+}
 
 async function mergeInto(prepared: Prepared, consent: ReadonlySet<string>): Promise<readonly string[]> {
   const options = repositoryOptions(prepared)

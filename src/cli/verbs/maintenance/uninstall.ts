@@ -13,6 +13,7 @@ export const verb = defineVerb({
   flags: {
     'dry-run': { kind: 'boolean', about: 'show what would be removed, without removing it' },
     'keep-config': { kind: 'boolean', about: 'keep the live config of every project' },
+    discard: { kind: 'boolean', about: 'also delete changes of --review that you have not accepted' },
     yes: { kind: 'boolean', about: 'do not ask for confirmation' },
   },
   examples: {
@@ -28,7 +29,9 @@ export const verb = defineVerb({
       const question = `This stops all your sandboxes and removes their volumes${and}, audits and images.${but}`
       if (!confirmRemoval(question, 'uninstall', terminal)) return EXIT.failed
     }
-    const done = await withProgress('stopping sandboxes', terminal, () => uninstall({ remove, keepConfig }))
+    const done = await withProgress('stopping sandboxes', terminal, () =>
+      uninstall({ remove, keepConfig, discard: flags.discard }),
+    )
     const left = done.left.map(({ message, at, hint }) => ({ what: message, at: String(at), hint }))
     const stays = whatStays(keepConfig)
     const lines = [

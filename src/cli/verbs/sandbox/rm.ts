@@ -17,9 +17,10 @@ export const verb = defineVerb({
   name: 'rm',
   summary: "Stop this project's sandbox and delete its state",
   details:
-    'Deletes its live config, audit and log, commits that only the sandbox has (see pen git status) and the quarantine; with --volumes also its volumes. A named sandbox (--name) loses all of its state; the project keeps its config. The project and its .pen/ are not touched; pen init or pen config apply activates .pen/ again.',
+    'Deletes its live config, audit and log, commits that only the sandbox has (see pen git status) and the quarantine; with --volumes also its volumes. Refuses while there are changes to review, without --discard. A named sandbox (--name) loses all of its state; the project keeps its config. The project and its .pen/ are not touched; pen init or pen config apply activates .pen/ again.',
   flags: {
     volumes: { kind: 'boolean', about: 'also delete its volumes' },
+    discard: { kind: 'boolean', about: 'also delete changes of --review that you have not accepted' },
     yes: { kind: 'boolean', about: 'do not ask for confirmation' },
   },
   positionals: { id: { arity: 'optional', about: 'sandbox from pen ls (default: that of this project)' } },
@@ -44,7 +45,9 @@ export const verb = defineVerb({
       : ''
     const question = `This stops the sandbox of ${printable(workspace ?? id, 4096)} and deletes ${what}.${only}`
     if (!flags.yes && !confirmRemoval(question, 'rm', terminal)) return EXIT.failed
-    await withProgress('stopping the sandbox', terminal, () => forgetSandbox(stateDir, { keep }))
+    await withProgress('stopping the sandbox', terminal, () =>
+      forgetSandbox(stateDir, { keep, discard: flags.discard }),
+    )
     answer({ version: 1, id, removed: true }, `${id}: removed`)
     return EXIT.ok
   },

@@ -1,0 +1,133 @@
+import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
+import type { Project } from '../../../config/project.ts'
+import { syncAll } from '../../../repository/sync-all.ts'
+import { type Application, applyChanges } from '../../../review/apply-changes.ts'
+import { type Change, digestOf } from '../../../review/change.ts'
+import { changesBelow, chooseChanges, namedPaths } from '../../../review/choose-changes.ts'
+import { removeWhenAccepted } from '../../../review/discard-changes.ts'
+import { readLayer } from '../../../review/layer.ts'
+import { lockAccept, noLayer, type Review } from '../../../review/open-review.ts'
+import { reviewOfProject } from '../../../run/open-review.ts'
+import { canAsk, confirm } from '../../frame/ask.ts'
+import { withProgress } from '../../frame/progress.ts'
+import type { Terminal } from '../../frame/terminal.ts'
+import { defineVerb } from '../../frame/verb.ts'
+import { counted, leftLines, reviewList } from '../../render/review-list.ts'
+import { ownRepositories } from '../git/status.ts'
+import { askEach } from './ask-each.ts'
+import { commitOnBranch } from './commit-on-branch.ts'
+
+export const verb = defineVerb({
+  name: 'accept',
+  summary: 'Apply what a sandbox with --review changed',
+  details:
+    'Applies what pen diff lists, file by file: each is as it was shown, or stays as it is. Protected paths are applied only when you name them. A file that you changed too is merged with git where that is clean; otherwise it stays. Accepting everything also brings the commits of the sandbox. Exit code 1 if something was left.',
+  flags: {
+    interactive: { kind: 'boolean', about: 'ask about each file' },
+    yes: { kind: 'boolean', about: 'do not ask' },
+    expect: { kind: 'string', value: 'sha256:…', about: 'only if this is what pen diff printed' },
+    commit: {
+      kind: 'string',
+      value: 'MESSAGE',
+      about: 'make a commit on a new branch; the working tree stays',
+    },
+    branch: { kind: 'string', value: 'NAME', about: 'the branch of that commit' },
+  },
+  positionals: { path: { arity: 'many', about: 'only these files and directories' } },
+  examples: {
+    'pen accept': 'show the changes, ask, and apply them',
+    'pen accept src .vscode/tasks.json': 'only these, also where they are protected',
+    'pen accept --yes --expect sha256:…': 'what pen diff showed, or nothing',
+    'pen accept --commit "add a parser"': 'as a commit on a new branch',
+  },
+  async run({ flags, positionals, env, terminal, project, answer }) {
+    if (!flags.yes && (flags.json || !canAsk())) throw noTerminal()
+    if (readLayer(project.stateDir) === undefined) throw noLayer()
+    const lock = await lockAccept(project.stateDir)
+    try {
+      const { prepared, review } = await reviewOfProject(project, env, lock)
+      const { paint } = terminal
+      const named = namedPaths(positionals.path, project.cwd, review.places.workspace)
+      const shown = changesBelow(review.changes, named)
+      if (flags.expect !== undefined && flags.expect !== digestOf(shown)) throw changedSince()
+      const { chosen, left } = chooseChanges(review.changes, named, review.guard)
+      if (!flags.json) {
+        for (const line of reviewList(shown, { paint, renames: new Map(), named })) terminal.print(line)
+        if (left.length > 0) terminal.print(paint('bold', 'not applied:'))
+        for (const line of leftLines([...review.recovered, ...left], paint)) terminal.print(line)
+      }
+      const agreed = flags.interactive
+        ? askEach(chosen, review, terminal)
+        : flags.yes || chosen.length === 0 || confirm(`Apply ${counted(chosen)}?`, terminal)
+          ? chosen
+          : []
+      if (flags.commit !== undefined) {
+        const branch = await commitOnBranch(agreed, {
+          message: flags.commit,
+          branch: flags.branch,
+          prepared,
+          review,
+        })
+        answer({ version: 1, ...branch, left }, branch.line)
+        return left.length === 0 ? EXIT.ok : EXIT.failed
+      }
+      const result = await withProgress('applying the changes', terminal, async () =>
+        applyChanges(agreed, review.places, review.accepted),
+      )
+      const isAll = named.length === 0 && agreed.length === chosen.length && !hasConflict(shown)
+      return await finish(result, review, { isAll, left, env, terminal, answer, project })
+    } finally {
+      lock.release()
+    }
+  },
+})
+
+interface Finish {
+  /** The user chose everything that can be applied. */
+  readonly isAll: boolean
+  readonly left: readonly { readonly path: string; readonly why: string }[]
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly terminal: Terminal
+  readonly project: Project
+  readonly answer: (data: unknown, text: string | readonly string[]) => void
+}
+
+/** The commits of the sandbox come when its files are there. */
+async function finish(result: Application, review: Review, options: Finish): Promise<ExitCode> {
+  const { applied, stopped } = result
+  const { paint } = options.terminal
+  const left = [...options.left, ...result.left]
+  const hasFiles = options.isAll && result.left.length === 0
+  const lines = applied.length === 0 ? ['nothing was applied'] : [`applied: ${counted(applied)}`]
+  lines.push(...leftLines(result.left, paint))
+  if (stopped !== undefined) lines.push(`${stopped}: free some space, then go on: pen accept`)
+  let isComplete = true
+  if (hasFiles)
+    for (const repository of (await ownRepositories(options.project, options.env)).repositories) {
+      const synced = await syncAll(repository)
+      lines.push(...synced.lines)
+      isComplete &&= synced.isComplete
+    }
+  const isDone = hasFiles && isComplete && (await removeWhenAccepted(options.project.stateDir, review))
+  options.answer(
+    { version: 1, applied: applied.map(({ path }) => path), left, stopped: stopped ?? null, isDone },
+    lines,
+  )
+  return left.length === 0 && isComplete ? EXIT.ok : EXIT.failed
+}
+
+const hasConflict = (changes: readonly Change[]): boolean =>
+  changes.some(({ conflict }) => conflict !== undefined)
+
+const noTerminal = (): PenError =>
+  new PenError('USAGE', {
+    what: 'pen accept asks before it applies, and stdin or stderr is not a terminal',
+    hint: 'pen diff, then: pen accept --yes --expect sha256:…, with its digest',
+  })
+
+const changedSince = (): PenError =>
+  new PenError('STATE', {
+    what: 'the changes are not those of this digest any more',
+    at: '--expect',
+    hint: 'pen diff',
+  })

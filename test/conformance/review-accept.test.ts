@@ -1,0 +1,97 @@
+/** `pen diff`, `pen accept` and `pen discard` after runs with `--review`. */
+import { expect } from 'bun:test'
+import { existsSync, lstatSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Box } from './box.ts'
+import { conformance, type Options } from './conformance.ts'
+import { PEN } from './launcher.ts'
+import { stateDir } from './pen-command.ts'
+
+const REVIEW = { flags: ['--review'] }
+const HERE: Options = { needs: 'bubblewrap' }
+
+/** Its exit code is the last line. */
+const pen = (box: Box, args: string): string[] =>
+  box.host(`'${PEN}' ${args} 2>&1 || code=$?; echo \${code-0}`).trimEnd().split('\n')
+const text = (box: Box, name: string): string => readFileSync(join(box.project, name), 'utf8')
+
+conformance(
+  'P23 accept leaves what a run without review would have left, with its commits and the right owner',
+  async box => {
+    box.host(
+      'git init -q -b main; git config user.name u; git config user.email u@example.com; echo one > a; echo x > gone; git add .; git commit -qm one',
+    )
+    const ran = await box.sh(
+      `git config user.name u; git config user.email u@example.com; echo two >> a; git rm -q gone; mkdir d; echo new > d/new
+      git add .; git commit -qm two; echo three > untracked`,
+      REVIEW,
+    )
+    expect([ran.code, ran.stderr]).toEqual([0, expect.stringContaining('pen accept')])
+    expect(text(box, 'a')).toBe('one\n')
+    expect(pen(box, 'diff --name-only')).toEqual(['a', 'd', 'd/new', 'gone', 'untracked', '1'])
+    const accepted = pen(box, 'accept --yes')
+    expect(accepted.at(-1)).toBe('0')
+    expect([text(box, 'a'), text(box, 'd/new'), existsSync(join(box.project, 'gone'))]).toEqual([
+      'one\ntwo\n',
+      'new\n',
+      false,
+    ])
+    expect(box.host('git log --format=%s; git status --short')).toBe('two\none\n?? untracked\n')
+    expect(lstatSync(join(box.project, 'd/new')).uid).toBe(box.launcher.who.uid)
+    // Everything is accepted, so the layer is gone.
+    expect(existsSync(join(stateDir(box), 'review'))).toBe(false)
+  },
+  HERE,
+)
+
+conformance(
+  'P23 protected paths are accepted only by name, edits of the user are merged or stay, and the digest is what was shown',
+  async box => {
+    box.host(
+      'git init -q -b main; git config user.name u; git config user.email u@example.com; seq 9 > merges; echo 1 > conflicts; git add .; git commit -qm one',
+    )
+    await box.sh(
+      'sed -i s/2/two/ merges; echo inside > conflicts; mkdir .vscode; echo {} > .vscode/tasks.json; mkfifo pipe; ln -s /etc/passwd out',
+      REVIEW,
+    )
+    box.host('sed -i s/8/eight/ merges; echo outside > conflicts')
+    const shown = pen(box, 'diff')
+    expect(shown).toContain('  + out  (to /etc/passwd; the link leads out of the project)')
+    const digest = shown.find(line => line.startsWith('sha256:')) ?? ''
+    box.host('echo again >> conflicts')
+    expect(pen(box, `accept --yes --expect ${digest}`).join('\n')).toContain('not those of this digest')
+    expect(pen(box, 'accept').join('\n')).toContain('fix: pen diff, then: pen accept --yes --expect')
+    expect(pen(box, 'accept --yes').at(-1)).toBe('1')
+    expect(text(box, 'merges')).toBe('1\ntwo\n3\n4\n5\n6\n7\neight\n9\n')
+    expect(text(box, 'conflicts')).toBe('outside\nagain\n')
+    expect([existsSync(join(box.project, '.vscode')), existsSync(join(box.project, 'pipe'))]).toEqual([
+      false,
+      false,
+    ])
+    expect(pen(box, 'accept --yes .vscode/tasks.json').at(-1)).toBe('0')
+    expect(text(box, '.vscode/tasks.json')).toBe('{}\n')
+    expect(pen(box, 'diff --name-only')).toEqual(['conflicts', 'pipe', '1'])
+    expect(pen(box, 'discard --yes conflicts').at(-1)).toBe('0')
+    expect(text(box, 'conflicts')).toBe('outside\nagain\n')
+    expect(pen(box, 'accept --yes').at(-1)).toBe('1')
+    expect(pen(box, 'diff').join('\n')).toContain('no review layer')
+  },
+  HERE,
+)
+
+conformance(
+  'P23 accept --commit makes a commit on a branch, and the working tree stays',
+  async box => {
+    box.host(
+      'git init -q -b main; git config user.name u; git config user.email u@example.com; echo 1 > a; echo x > gone; git add .; git commit -qm one',
+    )
+    await box.sh('echo 2 > a; rm gone; echo "#!/bin/sh" > run; chmod +x run; ln -s a link', REVIEW)
+    expect(pen(box, 'accept --yes --commit "a change" --branch changes').at(-1)).toBe('0')
+    expect(box.host('git log --format="%an %s" changes; git ls-tree changes; git status --short')).toMatch(
+      /^u a change\nu one\n100644 blob \w+\ta\n120000 blob \w+\tlink\n100755 blob \w+\trun\n$/,
+    )
+    expect(pen(box, 'discard --yes').at(-1)).toBe('0')
+    expect(box.host('ls; cat a')).toBe('a\ngone\n1\n')
+  },
+  HERE,
+)
