@@ -28,7 +28,7 @@ import type { HostPath } from '../policy/files/path.ts'
 import { looksLikeGitDir } from '../survey/git/directory.ts'
 import { MountedPlaces } from '../survey/mounted-places.ts'
 import { filesOfTools } from './copy/files-of-tools.ts'
-import { bothFingerprints, IN_PART } from './copy/fingerprint.ts'
+import { bothFingerprints, fingerprintOfRefs, IN_PART } from './copy/fingerprint.ts'
 import { isGitDirectory } from './copy/is-git-directory.ts'
 import type { Pinned } from './copy/pin-tips.ts'
 import { leftInside } from './submodules/left-inside.ts'
@@ -64,6 +64,8 @@ export class OwnRepository {
   readonly #lock: Lock
   readonly #places: readonly string[]
   readonly #isReview: boolean
+  /** In a review: refs and HEAD when the run began. */
+  #before = ''
   readonly #lines: string[] = []
   #seen = ''
   /** `clean`: a copy of the host's repository in which nothing was changed. */
@@ -102,6 +104,7 @@ export class OwnRepository {
       }
       const own = new OwnRepository(options, `${top}/${entry}`, lock)
       await own.#prepare()
+      if (own.#isReview) own.#before = fingerprintOfRefs(own.dir, own.#places)
       for (const path of options.emptyModules)
         mkdirSync(emptyModule(own.dir, path), { recursive: true, mode: 0o700 })
       phase('git directory ready')
@@ -153,7 +156,7 @@ export class OwnRepository {
     this.#isOpen = false
     clearTimeout(this.#timer)
     await this.#working
-    if (this.#isReview) return this.#finishReview()
+    if (this.#isReview) return await this.#finishReview()
     if (this.#pin !== 'absent' && this.mounted.replaced().length === 0)
       await (await import('./copy/pin-tips.ts')).removePin(pinnedBy(this.#options, this.#entry))
     // The user's git may have locked the index for a moment.
@@ -187,10 +190,11 @@ export class OwnRepository {
   }
 
   /** The pin stays with the layer: the sandbox's commits borrow the host's objects until they are accepted. */
-  #finishReview(): readonly string[] {
-    const now = this.#look()
-    const isClean = this.#kind === 'clean' && now === this.#seen
-    writeFileSync(`${this.#entry}/seen`, `${isClean ? 'clean' : 'kept'}\n${now}`)
+  async #finishReview(): Promise<readonly string[]> {
+    const isClean = this.#kind === 'clean' && fingerprintOfRefs(this.dir, this.#places) === this.#before
+    if (isClean && this.#pin !== 'absent')
+      await (await import('./copy/pin-tips.ts')).removePin(pinnedBy(this.#options, this.#entry))
+    writeFileSync(`${this.#entry}/seen`, `${isClean ? 'clean' : 'kept'}\n${this.#look()}`)
     this.#lock.release()
     return this.#lines
   }
@@ -225,6 +229,9 @@ export class OwnRepository {
       chmodSync(this.dir, 0o700)
       if (!isGitDirectory(this.dir)) await this.#setAside('was damaged')
       else await this.#addSubmodules()
+    } else if (this.#isReview) {
+      // Of a layer that was accepted or discarded.
+      this.#pin = 'left'
     }
     const [kind, seen] = existsSync(file) ? readFileSync(file, 'utf8').split(/\n(.*)/s) : []
     rmSync(file, { force: true })

@@ -52,7 +52,7 @@ export function chooseChanges(changes: readonly Change[], named: readonly string
 }
 
 /** A new file needs its new directories. */
-function withDirectories(chosen: readonly Change[], changes: readonly Change[]): readonly Change[] {
+export function withDirectories(chosen: readonly Change[], changes: readonly Change[]): readonly Change[] {
   const have = new Set(chosen.map(({ path }) => path))
   const needed = new Set<string>()
   for (const { path, after } of chosen)

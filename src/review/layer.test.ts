@@ -7,6 +7,7 @@ import {
   layerPaths,
   lockLayer,
   makeLayer,
+  REVIEW_REPOSITORY,
   readLayer,
   removeLayer,
   renewWork,
@@ -69,8 +70,15 @@ test('a layer serves one at a time, and is gone when it is removed', async () =>
   await expect(lockLayer(state, 20)).rejects.toThrow('runs with this review layer')
   lock.release()
   const again = await lockLayer(state, 20)
+  const git = `${state}/git/${REVIEW_REPOSITORY}`
+  mkdirSync(`${git}/dir`, { recursive: true })
+  writeFileSync(`${git}/synced`, '')
+  // Commits alone are changes too, until the last run has seen that there are none.
+  expect(hasChanges(state)).toBe(true)
+  writeFileSync(`${git}/seen`, 'clean\n')
+  expect(hasChanges(state)).toBe(false)
   removeLayer(state)
   again.release()
-  expect(existsSync(layerPaths(state).dir)).toBe(false)
+  expect([layerPaths(state).dir, git].map(path => existsSync(path))).toEqual([false, false])
   expect(readLayer(state)).toBe(undefined)
 })

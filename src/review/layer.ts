@@ -119,11 +119,15 @@ export function renewWork(stateDir: string): void {
   mkdirSync(work, { mode: 0o700 })
 }
 
-/** The caller has the lock. The record goes first: a layer that is removed in part is an unfinished one. */
+/**
+ * With the git directory that belongs to it: the next layer starts from the host's commits. The caller has the lock. The record goes first: a
+ * layer that is removed in part is an unfinished one.
+ */
 export function removeLayer(stateDir: string): void {
   const { dir, record } = layerPaths(stateDir)
   removeIfThere(record)
   removeIfThere(dir)
+  removeIfThere(`${stateDir}/git/${REVIEW_REPOSITORY}`)
 }
 
 /** A merged directory has the owner and mode that it has in the layer. */

@@ -68,6 +68,13 @@ conformance(
       false,
       false,
     ])
+    const beside = box.start(['sh', '-c', 'echo runs; until [ -e stop ]; do sleep 0.1; done'], { flags: [] })
+    await beside.printed('runs')
+    expect(pen(box, 'accept --yes .vscode/tasks.json').join('\n')).toContain(
+      'while no sandbox of the project runs',
+    )
+    box.file('stop', '')
+    await beside.ended
     expect(pen(box, 'accept --yes .vscode/tasks.json').at(-1)).toBe('0')
     expect(text(box, '.vscode/tasks.json')).toBe('{}\n')
     expect(pen(box, 'diff --name-only')).toEqual(['conflicts', 'pipe', '1'])

@@ -111,6 +111,25 @@ conformance(
 )
 
 conformance(
+  'P23 a review in which nothing was changed is a view of the project as it is at the next start',
+  async box => {
+    const G = 'git -c user.name=A -c user.email=a@example.com'
+    box.host(`git init -q -b main .; echo 1 > f; git add f; ${G} commit -qm first`)
+    expect((await box.sh('git status --short; cat f', REVIEW)).stdout).toBe('1\n')
+    box.host(`echo 2 > f; ${G} commit -qam second; git tag mine`)
+    const next = await box.sh('git status --short; git log --format=%s; git tag; cat f', REVIEW)
+    expect(next.stdout).toBe('second\nfirst\nmine\n2\n')
+    // A commit without a change of a file is a change.
+    expect((await box.sh(`${G} commit -q --allow-empty -m inside`, REVIEW)).code).toBe(0)
+    expect((await box.sh('git log -1 --format=%s', REVIEW)).stdout).toBe('inside\n')
+    expect(box.host('git log -1 --format=%s; git for-each-ref --format="%(refname)"')).toBe(
+      'second\nrefs/heads/main\nrefs/tags/mine\n',
+    )
+  },
+  HERE,
+)
+
+conformance(
   'P23 one sandbox at a time has a layer, and one that was killed leaves nothing mounted',
   async box => {
     box.file('f', 'x')

@@ -31,7 +31,7 @@ const MAX_REFS = 500
 export const IN_PART = '…'
 
 /** `records` are its worktrees and submodules below `dir`; `.` is the repository itself. */
-function fingerprint(dir: string, records: readonly string[]): string {
+function fingerprint(dir: string, records: readonly string[], names = FILES): string {
   const parts: string[] = []
   let left = MAX_DIRECTORIES
   let refsLeft = MAX_REFS
@@ -44,7 +44,7 @@ function fingerprint(dir: string, records: readonly string[]): string {
     for (const name of directories) walk(`${path}/${name}`)
   }
   for (const record of records) {
-    for (const file of FILES) parts.push(look(`${dir}/${record}/${file}`))
+    for (const file of names) parts.push(look(`${dir}/${record}/${file}`))
     if (record.startsWith('worktrees/')) continue
     // Not `refs` itself, and not pen's own refs in it.
     for (const name of namesIn(`${dir}/${record}/refs`).directories)
@@ -57,6 +57,14 @@ function fingerprint(dir: string, records: readonly string[]): string {
 /** Of the sandbox's directory and of the host's. */
 export const bothFingerprints = (own: string, theirs: string, records: readonly string[] = ['.']): string =>
   `${fingerprint(own, records)}\n${fingerprint(theirs, records)}`
+
+/** Without the index, which `git status` writes again. */
+export const fingerprintOfRefs = (dir: string, records: readonly string[]): string =>
+  fingerprint(
+    dir,
+    records,
+    FILES.filter(name => name !== 'index'),
+  )
 
 function look(path: string): string {
   try {

@@ -8,8 +8,8 @@ import { removeWhenAccepted } from '../../../review/discard-changes.ts'
 import { readLayer } from '../../../review/layer.ts'
 import { lockAccept, noLayer, type Review } from '../../../review/open-review.ts'
 import { reviewOfProject } from '../../../run/open-review.ts'
+import { isRunning } from '../../../survey/run-records.ts'
 import { canAsk, confirm } from '../../frame/ask.ts'
-import { withProgress } from '../../frame/progress.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { counted, leftLines, reviewList } from '../../render/review-list.ts'
@@ -71,9 +71,10 @@ export const verb = defineVerb({
         answer({ version: 1, ...branch, left }, branch.line)
         return left.length === 0 ? EXIT.ok : EXIT.failed
       }
-      const result = await withProgress('applying the changes', terminal, async () =>
-        applyChanges(agreed, review.places, review.accepted),
-      )
+      if (agreed.some(change => change.protected !== undefined) && isRunning(project.shared.stateDir))
+        throw notAlone()
+      if (agreed.length > MANY) terminal.note(`pen: applying ${agreed.length} changes …`)
+      const result = applyChanges(agreed, review.places, review.accepted)
       const isAll = named.length === 0 && agreed.length === chosen.length && !hasConflict(shown)
       return await finish(result, review, { isAll, left, env, terminal, answer, project })
     } finally {
@@ -81,6 +82,9 @@ export const verb = defineVerb({
     }
   },
 })
+
+/** These take a second or more. */
+const MANY = 1000
 
 interface Finish {
   /** The user chose everything that can be applied. */
@@ -123,6 +127,13 @@ const noTerminal = (): PenError =>
   new PenError('USAGE', {
     what: 'pen accept asks before it applies, and stdin or stderr is not a terminal',
     hint: 'pen diff, then: pen accept --yes --expect sha256:…, with its digest',
+  })
+
+/** A sandbox without review could write the file while it is staged. */
+const notAlone = (): PenError =>
+  new PenError('STATE', {
+    what: 'protected paths are accepted only while no sandbox of the project runs; nothing was applied',
+    hint: 'end each sandbox (pen stop), then repeat the command',
   })
 
 const changedSince = (): PenError =>

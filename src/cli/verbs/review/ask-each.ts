@@ -1,4 +1,5 @@
 import type { Change } from '../../../review/change.ts'
+import { withDirectories } from '../../../review/choose-changes.ts'
 import { OpenDirectories } from '../../../review/open-directories.ts'
 import type { Review } from '../../../review/open-review.ts'
 import { askLetter } from '../../frame/ask.ts'
@@ -6,7 +7,7 @@ import type { Terminal } from '../../frame/terminal.ts'
 import { reviewDifference } from '../../render/review-difference.ts'
 import { reviewList, showPath } from '../../render/review-list.ts'
 
-/** Shows each change and asks: yes, no, all the rest, quit. Directories go with the files in them. */
+/** Shows each change and asks: yes, no, all the rest, quit. A new file brings its new directories. */
 export function askEach(
   changes: readonly Change[],
   { places }: Review,
@@ -28,5 +29,5 @@ export function askEach(
     }
     if (rest === 'all') chosen.push(change)
   }
-  return chosen
+  return withDirectories(chosen, changes)
 }
