@@ -68,6 +68,10 @@ export const VALUES: Readonly<Record<string, Source>> = {
   BYTES: () => NOTHING,
   // The user copies the digest from another command's output.
   'sha256:…': () => NOTHING,
+  // The user's own words.
+  MESSAGE: () => NOTHING,
+  BRANCH: () => NOTHING,
+  COMMAND: () => NOTHING,
 }
 
 /** Positional arguments, by verb and name. */
@@ -103,6 +107,9 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'files put from': PATHS,
   'files put path': PATHS,
   'groups name': groupNames,
+  'diff path': PATHS,
+  'accept path': PATHS,
+  'discard path': PATHS,
   'agent name': agentNames,
   'help verb': (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
   // The host does not know which ports are open inside.

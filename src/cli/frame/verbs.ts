@@ -62,18 +62,12 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     },
   },
   {
-    title: 'Review',
+    title: 'Review, git',
     common: ['diff', 'accept'],
     verbs: {
       diff: () => import('../verbs/review/diff.ts'),
       accept: () => import('../verbs/review/accept.ts'),
       discard: () => import('../verbs/review/discard.ts'),
-    },
-  },
-  {
-    title: 'Git',
-    common: ['git status'],
-    verbs: {
       'git status': () => import('../verbs/git/status.ts'),
       'git log': () => import('../verbs/git/log.ts'),
       'git import': () => import('../verbs/git/import.ts'),
@@ -105,7 +99,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   },
   {
     title: 'Maintenance',
-    common: ['doctor', 'gc'],
+    common: ['doctor'],
     verbs: {
       doctor: () => import('../verbs/maintenance/doctor.ts'),
       gc: () => import('../verbs/maintenance/gc.ts'),

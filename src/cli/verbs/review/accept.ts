@@ -31,7 +31,7 @@ export const verb = defineVerb({
       value: 'MESSAGE',
       about: 'make a commit on a new branch; the working tree stays',
     },
-    branch: { kind: 'string', value: 'NAME', about: 'the branch of that commit' },
+    branch: { kind: 'string', value: 'BRANCH', about: 'the branch of that commit' },
   },
   positionals: { path: { arity: 'many', about: 'only these files and directories' } },
   examples: {
