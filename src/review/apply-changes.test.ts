@@ -14,6 +14,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { TestLayer } from '../../test/review-layer.ts'
+import { chooseChanges, withDirectories } from './choose-changes.ts'
+import { Guard } from './mark-changes.ts'
+import { OpenDirectories } from './open-directories.ts'
 import { readChanges } from './read-changes.ts'
 
 const text = (layer: TestLayer, name: string): string => readFileSync(`${layer.workspace}/${name}`, 'utf8')
@@ -133,7 +136,7 @@ test('on a full disk accept stops with whole files, and goes on when there is ro
 
 test('a copy instead of an overlay gives the same list, and edits of the user are none of it', () => {
   using layer = new TestLayer()
-  layer.host(`mkdir d gone; for f in same changed gone/x d/old yours mode; do echo $f > $f; done; mkdir .git; echo x > .git/HEAD
+  layer.host(`mkdir -p d gone src/sub; for f in same changed gone/x d/old d/yours yours mode src/sub/f; do echo $f > $f; done; mkdir .git; echo x > .git/HEAD
     cp -a . ../layer/merged`)
   Bun.sleepSync(20)
   writeFileSync(`${layer.layer}/layer.json`, '')
@@ -144,12 +147,12 @@ test('a copy instead of an overlay gives the same list, and edits of the user ar
     [
       'sh',
       '-ec',
-      'echo new > changed; rm -r gone; echo n > d/new; chmod 700 mode; echo evil > .git/HEAD; ln -s d l',
+      'echo new > changed; rm -r gone; echo n > d/new; chmod 700 mode; echo evil > .git/HEAD; ln -s d l; mv src lib',
     ],
     { cwd: copy },
   )
   expect(inside.exitCode).toBe(0)
-  layer.host('echo mine > yours; echo mine > d/mine; rm same')
+  layer.host('echo mine > yours; echo mine > d/mine; echo mine > d/yours; rm same')
   utimesSync(`${layer.workspace}/d`, 1, 1)
   const changes = readChanges(copy, layer.workspace, { copy: { beganNs: doneNs - 15_000_000n, doneNs } })
   expect(changes.map(({ kind, path }) => `${kind} ${path}`)).toEqual([
@@ -158,7 +161,41 @@ test('a copy instead of an overlay gives the same list, and edits of the user ar
     'deleted gone',
     'deleted gone/x',
     'added l',
+    'added lib',
+    'added lib/sub',
+    'added lib/sub/f',
     'mode mode',
+    'deleted src',
+    'deleted src/sub',
+    'deleted src/sub/f',
   ])
   expect(existsSync(`${layer.workspace}/same`)).toBe(false)
+})
+
+test('a new file brings new directories, but no directory in the place of a file that stays', async () => {
+  using layer = new TestLayer()
+  layer.host('echo old > edited; echo old > kept')
+  await Bun.sleep(30)
+  const made = Date.now()
+  layer.inside('rm edited kept; mkdir edited kept new; for d in edited kept new; do echo x > $d/in; done')
+  layer.host('echo mine > edited')
+  const changes = layer.marked(made)
+  const nothing = new Guard({ workspace: layer.workspace, mayWrite: () => true, protectedPaths: [] })
+  const { chosen } = chooseChanges(changes, [], nothing)
+  expect(reasons(layer.accept(chosen.filter(({ path }) => path.startsWith('edited'))))).toEqual([
+    'edited/in: its directory is not there',
+  ])
+  const files = changes.filter(({ path }) => /^(?:kept|new)\/in$/.test(path))
+  const result = layer.accept(withDirectories(files, changes))
+  expect(reasons(result)).toEqual(['kept/in: its directory is not there'])
+  expect(['edited', 'kept', 'new/in'].map(name => text(layer, name))).toEqual(['mine\n', 'old\n', 'x\n'])
+})
+
+test('files in more directories than a process may open are all applied', () => {
+  using layer = new TestLayer('in memory')
+  layer.inside('mkdir -p a/b/c; cd a/b/c; mkdir $(seq 600); for i in *; do echo $i > $i/f; done')
+  using directories = new OpenDirectories(layer.workspace, layer.upper, 'write')
+  for (const { path } of layer.changes) directories.find(path)
+  expect(readdirSync('/proc/self/fd').length).toBeLessThan(1000)
+  expect(layer.accept().left).toEqual([])
 })

@@ -51,7 +51,10 @@ export function chooseChanges(changes: readonly Change[], named: readonly string
   return { chosen: withDirectories(chosen, changes), left }
 }
 
-/** A new file needs its new directories. */
+/**
+ * A new file needs its new directories. A directory that replaces a file of the project's is not one of them: the user agrees to that by
+ * itself.
+ */
 export function withDirectories(chosen: readonly Change[], changes: readonly Change[]): readonly Change[] {
   const have = new Set(chosen.map(({ path }) => path))
   const needed = new Set<string>()
@@ -62,7 +65,7 @@ export function withDirectories(chosen: readonly Change[], changes: readonly Cha
   if (needed.size === 0) return chosen
   const directories = changes.filter(
     ({ path, kind, after, refused }) =>
-      needed.has(path) && after?.type === 'directory' && kind !== 'mode' && refused === undefined,
+      needed.has(path) && after?.type === 'directory' && kind === 'added' && refused === undefined,
   )
   return [...chosen, ...directories].sort((a, b) => (a.path < b.path ? -1 : 1))
 }

@@ -17,10 +17,13 @@ export interface Place<Project = number> {
 
 interface Opened {
   readonly fd: number
-  /** Newest first. */
-  readonly close: readonly (() => void)[]
+  close(): void
 }
 
+/** In the project and in the layer: many machines allow a process 1024 descriptors. */
+const MOST_OPEN = 256
+
+/** A descriptor is valid until the next call. */
 export class OpenDirectories {
   readonly #project: number
   readonly #upper: number
@@ -52,10 +55,16 @@ export class OpenDirectories {
     const above = parentOf(path)
     let both = this.#opened.get(above)
     if (both === undefined) {
+      if (this.#opened.size >= MOST_OPEN) this.#makeRoom()
       both = [openOfProject(this.#project, above, this.#need), openOfLayer(this.#upper, above)]
       this.#opened.set(above, both)
     }
     return { dir: both[0]?.fd, layer: both[1]?.fd, name: nameOf(path) }
+  }
+
+  #makeRoom(): void {
+    if (this.#need !== NONE) this.flush()
+    this.release()
   }
 
   /** Calls `act` with a directory of the project, and of the layer. */
@@ -65,8 +74,8 @@ export class OpenDirectories {
     try {
       if (project !== undefined) act(project.fd, layer?.fd)
     } finally {
-      closeAll(layer)
-      closeAll(project)
+      layer?.close()
+      project?.close()
     }
   }
 
@@ -77,7 +86,7 @@ export class OpenDirectories {
     try {
       act(opened.fd, nameOf(path))
     } finally {
-      closeAll(opened)
+      opened.close()
     }
   }
 
@@ -92,7 +101,7 @@ export class OpenDirectories {
   }
 
   release(): void {
-    for (const both of this.#opened.values()) for (const opened of both) closeAll(opened)
+    for (const both of this.#opened.values()) for (const opened of both) opened?.close()
     this.#opened.clear()
   }
 }
@@ -114,35 +123,41 @@ const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 
 const namesOf = (path: string): readonly string[] => (path === '.' ? [] : path.split('/'))
 
-const closeAll = (opened: Opened | undefined): void => {
-  for (const close of opened?.close ?? []) close()
-}
-
-/** One component after the other, so that no link is followed. Undefined when one of them is no directory. */
+/**
+ * One component after the other, so that no link is followed. Undefined when one of them is no directory. Those above the last one are
+ * closed and locked again: it is reached without them.
+ */
 function descend(top: number, path: string, need: number): Opened | undefined {
-  const close: (() => void)[] = []
-  const enter = (fd: number): void => {
-    close.unshift(() => closeSync(fd))
-    close.unshift(unlock(fd, need))
-  }
+  let opened = unlocked(copyOf(top), need)
   try {
-    let fd = copyOf(top)
-    enter(fd)
     for (const name of namesOf(path)) {
-      const next = openDirectory(at(fd, nameBytes(name)))
+      const next = openDirectory(at(opened.fd, nameBytes(name)))
       if (next === undefined) {
-        closeAll({ fd, close })
+        opened.close()
         return undefined
       }
-      enter(next)
-      requireMountOf(fd, next)
-      fd = next
+      const above = opened
+      opened = unlocked(next, need)
+      try {
+        requireMountOf(above.fd, next)
+      } finally {
+        above.close()
+      }
     }
-    return { fd, close }
+    return opened
   } catch (error) {
-    closeAll({ fd: top, close })
+    opened.close()
     throw error
   }
+}
+
+function unlocked(fd: number, need: number): Opened {
+  const lock = unlock(fd, need)
+  const close = (): void => {
+    lock()
+    closeSync(fd)
+  }
+  return { fd, close }
 }
 
 /** A sandbox may have locked each of its directories. */
@@ -151,9 +166,7 @@ const openOfLayer = (top: number, path: string): Opened | undefined => descend(t
 /** The user's own directory may be read-only: it is writable until the batch ends. */
 function openOfProject(top: number, path: string, need: number): Opened | undefined {
   const opened = descend(top, path, NONE)
-  if (opened === undefined) return undefined
-  const lock = unlock(opened.fd, need)
-  return { fd: opened.fd, close: [lock, ...opened.close] }
+  return opened === undefined ? undefined : unlocked(opened.fd, need)
 }
 
 /** What the user locked stays locked. */

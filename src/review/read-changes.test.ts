@@ -51,13 +51,17 @@ test('a sandbox cannot make a whiteout or a device', () => {
 
 test('locked files and directories are read, and are locked again', () => {
   using layer = new TestLayer()
-  layer.inside('mkdir -p a/b; echo x > a/b/c; chmod 0 a/b/c a/b a')
+  layer.host('mkdir z; echo x > z/old')
+  layer.inside('mkdir -p a/b; echo x > a/b/c; chmod 0 a/b/c a/b a; rm -r z; mkdir z; chmod 300 z')
   expect(layer.changes.map(({ path, after }) => [path, after?.mode])).toEqual([
     ['a', 0],
     ['a/b', 0],
     ['a/b/c', 0],
+    ['z', 0o300],
+    // The kernel shows the mark of a directory that was made again to those who may read it.
+    ['z/old', undefined],
   ])
-  expect(layer.list).toHaveLength(3)
+  expect(layer.list).toHaveLength(5)
 })
 
 test('a sparse file of a terabyte, a deep tree and too many entries are bounded', () => {

@@ -46,6 +46,8 @@ interface Directories {
   readonly host: number | undefined
   /** Of the directory, with a slash at its end; of a `Pair`, of the name itself. */
   readonly path: string
+  /** Of a copy: one of the directories above got a new ctime, as a directory does that is moved. */
+  readonly mayBeMoved: boolean
 }
 
 /** One name in both. */
@@ -53,7 +55,7 @@ interface Pair extends Directories {
   readonly name: string
   readonly before: Entry | undefined
   readonly after: Entry
-  /** False for what is in a copy as it was copied. */
+  /** False for what is in a copy as it was copied, or as the user made it since. */
   readonly isTouched: boolean
 }
 
@@ -76,7 +78,7 @@ class Reader {
     const [before, after] = [host, layer].map(fd => describe(fstatSync(fd, { bigint: true })))
     if (before !== undefined && after !== undefined && before.mode !== after.mode)
       this.changes.push({ path: '.', kind: 'mode', before, after })
-    this.#walk({ layer, host, path: '' }, 1, this.#copy !== undefined)
+    this.#walk({ layer, host, path: '', mayBeMoved: false }, 1, this.#copy !== undefined)
   }
 
   /** With `hides`, only what the layer has is there. That holds for each directory of a copy. */
@@ -100,10 +102,14 @@ class Reader {
     const after = lookInto(layer, name)
     // The sandbox removed it in this moment.
     if (after === undefined) return
-    const isTouched = this.#copy === undefined || after.ctimeNs > this.#copy.doneNs
-    if (!isTouched && after.type !== 'directory') return
+    const isNew = this.#copy === undefined || after.ctimeNs > this.#copy.doneNs
+    if (!isNew && !both.mayBeMoved && after.type !== 'directory') return
     const before = host === undefined ? undefined : lookInto(host, name)
-    const pair = { ...both, name, path: `${path}${name}`, before, after, isTouched }
+    // What is moved with its directory keeps its ctime.
+    const isTouched = isNew || (both.mayBeMoved && !this.#isEdited(before))
+    if (!isTouched && after.type !== 'directory') return
+    const mayBeMoved = both.mayBeMoved || (isNew && this.#copy !== undefined)
+    const pair = { ...both, name, path: `${path}${name}`, before, after, isTouched, mayBeMoved }
     if (after.type === 'other') this.#compareOther(pair, depth)
     else if (after.type === 'directory') this.#compareDirectories(pair, depth)
     else this.#compareFiles(pair, depth)
@@ -142,7 +148,7 @@ class Reader {
     try {
       if (before?.type === 'directory' && host !== undefined) below = this.#enter(host, name)
       this.#walk(
-        { layer: inner, host: below, path: `${path}/` },
+        { layer: inner, host: below, path: `${path}/`, mayBeMoved: pair.mayBeMoved },
         depth + 1,
         this.#copy !== undefined || isOpaque(inner),
       )
@@ -184,6 +190,11 @@ class Reader {
   /** The sandbox has a git directory of its own there. */
   #isOwnGit(path: string, name: string): boolean {
     return this.#copy !== undefined && path === '' && name === '.git'
+  }
+
+  /** By the user, since the copy. */
+  #isEdited(before: Entry | undefined): boolean {
+    return this.#copy !== undefined && before !== undefined && before.ctimeNs >= this.#copy.beganNs
   }
 
   /** What a copy lacks was deleted inside, unless it came later. A directory gets a new ctime with each name in it. */
