@@ -53,6 +53,14 @@ test('the merged root gets the mode of the project', () => {
   made()
   expect(lstatSync(layerPaths(state).upper).mode & 0o777).toBe(0o750)
   expect(lstatSync(layerPaths(state).dir).mode & 0o777).toBe(0o700)
+  chmodSync(layerPaths(state).upper, 0)
+  expect(hasChanges(state)).toBe(false)
+})
+
+test('a damaged record is an error that says what to do', () => {
+  made()
+  writeFileSync(layerPaths(state).record, '')
+  expect(() => readLayer(state)).toThrow('the record of the review layer is damaged')
 })
 
 test('the work directory of the last mount is replaced, also when it is locked', () => {

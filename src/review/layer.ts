@@ -5,6 +5,7 @@
 import {
   chmodSync,
   chownSync,
+  closeSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -13,8 +14,10 @@ import {
   symlinkSync,
 } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
+import { itself, LIST, openDirectory, withAccess } from '../base/beneath/beneath.ts'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { errnoOf, PenError } from '../base/error.ts'
+import { dirname } from '../base/posix-path.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { type Lock, takeLock } from '../config/lock.ts'
 import { REVIEW } from '../repository/own-repository.ts'
@@ -59,13 +62,27 @@ export function readLayer(stateDir: string): Layer | undefined {
   const { record } = layerPaths(stateDir)
   const bytes = readRegularFile(record, { maxBytes: 65_536 })
   if (bytes === undefined) return undefined
-  const layer = JSON.parse(bytes.toString('utf8')) as Layer
+  const layer = parseRecord(bytes.toString('utf8'), record)
   if (layer.version === 1) return layer
   throw new PenError('STATE', {
     what: `the review layer is of another version of pen (${layer.version})`,
     at: record,
     hint: 'use that version for pen diff, pen accept or pen discard',
   })
+}
+
+/** It is not synced. */
+function parseRecord(text: string, record: string): Layer {
+  try {
+    return JSON.parse(text) as Layer
+  } catch (cause) {
+    throw new PenError('STATE', {
+      what: 'the record of the review layer is damaged, as after a power failure',
+      at: record,
+      hint: `copy what you need from ${dirname(record)}, then: pen rm --discard`,
+      cause,
+    })
+  }
 }
 
 /**
@@ -83,9 +100,20 @@ export function lockLayer(stateDir: string, timeoutMs = 2500): Promise<Lock> {
 export function hasChanges(stateDir: string): boolean {
   const layer = readLayer(stateDir)
   if (layer === undefined) return false
-  if (layer.kind === 'copy' || readdirSync(layerPaths(stateDir).upper).length > 0) return true
+  if (layer.kind === 'copy' || !isEmpty(layerPaths(stateDir).upper)) return true
   const git = `${stateDir}/git/${REVIEW_REPOSITORY}`
   return existsSync(`${git}/synced`) && !isUnchangedCopy(`${git}/seen`)
+}
+
+/** A sandbox may have locked it: it is the top of the project there. */
+function isEmpty(upper: string): boolean {
+  const fd = openDirectory(upper)
+  if (fd === undefined) return true
+  try {
+    return withAccess(fd, LIST, () => readdirSync(itself(fd)).length === 0)
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** The last run found no change in the sandbox's own git directory. A run that was killed found nothing. */

@@ -69,8 +69,11 @@ test('a git directory of the sandbox is never applied, under any name of a case'
     added('.g\xe2\x80\x8cit/hooks'),
     added('sub/.gitignore'),
     added('sub/x.git'),
+    ...['HEAD', 'objects', 'refs', 'config'].map(name => added(`bare/${name}`)),
+    ...['head', 'commondir', 'sub/in'].map(name => added(`other/${name}`)),
+    ...['HEAD', 'refs', 'in'].map(name => added(`none/${name}`)),
   )
-  expect(applied(changes)).toEqual(['sub/.gitignore', 'sub/x.git'])
+  expect(applied(changes)).toEqual(['none/HEAD', 'none/in', 'none/refs', 'sub/.gitignore', 'sub/x.git'])
   expect(applied(changes, '.git', 'sub/.GIT/config')).toEqual([])
 })
 

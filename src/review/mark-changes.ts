@@ -1,9 +1,10 @@
 /** Says about each change what accept may do with it, and what the user should look at first. */
-import { dirname, join } from '../base/posix-path.ts'
+import { lookOrUnseen } from '../base/beneath/look-at.ts'
+import { basename, dirname, join } from '../base/posix-path.ts'
 import { isWithin } from '../policy/files/path.ts'
 import { RUN_LATER } from '../policy/files/protected-places.ts'
 import { folded, guardedPaths } from '../repository/consent/guarded-paths.ts'
-import { pathText } from '../repository/sync/changed-paths.ts'
+import { parentsOf, pathText } from '../repository/sync/changed-paths.ts'
 import type { Accepted } from './accepted.ts'
 import { type Change, isBelow } from './change.ts'
 import type { Entry } from './entry.ts'
@@ -26,6 +27,7 @@ const later = RUN_LATER.map(path => path.toLowerCase())
 
 export function markChanges(changes: readonly Change[], options: MarkOptions): readonly Change[] {
   const guard = new Guard(options)
+  const repositories = gitDirectories(changes, options.workspace)
   const since = BigInt(Math.floor(options.made) - SLACK_MS) * 1_000_000n
   return changes.map(change => {
     const { path, before } = change
@@ -34,7 +36,8 @@ export function markChanges(changes: readonly Change[], options: MarkOptions): r
       before.type !== 'directory' &&
       before.ctimeNs >= since &&
       !options.accepted.has(path, before)
-    const refused = change.refused ?? (isGit(path) ? GIT : undefined)
+    const isOfGit = isGit(path) || [path, ...parentsOf(path), '.'].some(part => repositories.has(part))
+    const refused = change.refused ?? (isOfGit ? GIT : undefined)
     const attention = attentionFor(change, options.workspace)
     return {
       ...change,
@@ -49,6 +52,32 @@ export function markChanges(changes: readonly Change[], options: MarkOptions): r
 const GIT = 'it is part of a git repository that the sandbox made'
 /** The host's git runs what such a directory names. */
 const isGit = (path: string): boolean => /(?:^|\/)\.git(?:~\d+)?(?:\/|$)/.test(folded(pathText(path)))
+
+/** By these, git takes a directory of any name for a repository. */
+const PARTS = new Set(['head', 'objects', 'refs', 'commondir'])
+
+/** Those that the project would have, when some of the parts are in the project and the others come. */
+function gitDirectories(changes: readonly Change[], workspace: string): ReadonlySet<string> {
+  const parts = new Map<string, Set<string>>()
+  const gone = new Set<string>()
+  for (const { path, after } of changes) {
+    const name = folded(pathText(basename(path)))
+    if (!PARTS.has(name)) continue
+    if (after === undefined) gone.add(path)
+    const parent = dirname(path)
+    const inside = parts.get(parent) ?? new Set()
+    if (after !== undefined) inside.add(name)
+    parts.set(parent, inside)
+  }
+  const has = (parent: string, name: string): boolean => {
+    const path = join(parent, name)
+    if (parts.get(parent)?.has(name.toLowerCase()) === true) return true
+    return !gone.has(path) && lookOrUnseen(Buffer.from(`${workspace}/${path}`, 'latin1')) !== undefined
+  }
+  const isOne = (parent: string): boolean =>
+    has(parent, 'HEAD') && (has(parent, 'commondir') || (has(parent, 'objects') && has(parent, 'refs')))
+  return new Set([...parts.keys()].filter(isOne))
+}
 
 type GuardOptions = Pick<MarkOptions, 'workspace' | 'mayWrite' | 'protectedPaths'>
 

@@ -1,6 +1,7 @@
 /** Opens the review layer of a sandbox for one run, or makes a new one. On the launch path of `--review` only. */
 import { lstatSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
 import { mountLayerFirst } from '../backend/process/layer-mount.ts'
+import { lookAt } from '../base/beneath/look-at.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { recall, remember } from '../base/fact-cache.ts'
 import { findTool, missingTool } from '../base/find-tool.ts'
@@ -124,7 +125,7 @@ function makeInLayer(kind: LayerKind, path: string, workspace: string, stateDir:
   let below = ''
   for (const name of path.slice(workspace.length + 1).split('/')) {
     below += `/${name}`
-    const there = lstatSync(`${top}${below}`, { throwIfNoEntry: false })
+    const there = lookAt(`${top}${below}`)
     // The check of all mounts says what is wrong.
     if (there?.isDirectory() === false) break
     if (there !== undefined) continue

@@ -1,5 +1,7 @@
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import type { Project } from '../../../config/project.ts'
+import { shownCommits } from '../../../repository/consent/held-commits.ts'
+import { isOfReview } from '../../../repository/own-repository.ts'
 import { syncAll } from '../../../repository/sync-all.ts'
 import { type Application, applyChanges } from '../../../review/apply-changes.ts'
 import { type Change, digestOf } from '../../../review/change.ts'
@@ -106,10 +108,13 @@ async function finish(result: Application, review: Review, options: Finish): Pro
   lines.push(...leftLines(result.left, paint))
   if (stopped !== undefined) lines.push(`${stopped}: free some space, then go on: pen accept`)
   let isComplete = true
+  // Where files are held back, the commits that have them are too.
+  const consent = left.length === 0 ? shownCommits(options.project.stateDir) : new Set<string>()
   if (hasFiles)
     for (const repository of (await ownRepositories(options.project, options.env)).repositories) {
-      const synced = await syncAll(repository)
-      lines.push(...synced.lines)
+      const isReview = isOfReview(repository.entry)
+      const synced = await syncAll(isReview ? { ...repository, consent } : repository)
+      lines.push(...synced.lines.map(line => (isReview ? line.replace(BY_IMPORT, 'pen accept') : line)))
       isComplete &&= synced.isComplete
     }
   const isDone = hasFiles && isComplete && (await removeWhenAccepted(options.project.stateDir, review))
@@ -119,6 +124,8 @@ async function finish(result: Application, review: Review, options: Finish): Pro
   )
   return left.length === 0 && isComplete ? EXIT.ok : EXIT.failed
 }
+
+const BY_IMPORT = 'pen git import --accept'
 
 const hasConflict = (changes: readonly Change[]): boolean =>
   changes.some(({ conflict }) => conflict !== undefined)
