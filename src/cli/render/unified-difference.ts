@@ -15,7 +15,9 @@ export function unifiedDifference(before: string, after: string, paint: Paint): 
   let quiet = 0
   const finish = (): void => {
     const shown = hunk.slice(0, hunk.length - Math.max(0, quiet - AROUND))
-    if (shown.some(({ sign }) => sign !== ' ')) out.push(...hunkLines(shown, start, paint))
+    // There may be a million lines: too many for the arguments of one call.
+    if (shown.some(({ sign }) => sign !== ' '))
+      for (const line of hunkLines(shown, start, paint)) out.push(line)
     hunk = []
   }
   for (const [i, change] of changes.entries()) {

@@ -56,16 +56,28 @@ export const verb = defineVerb({
     else {
       lines.push(...reviewList(changes, { paint, renames, named }))
       const listed = listedGroups(changes, { renames, named }).flatMap(([, inside]) => inside)
-      for (const change of listed.filter(({ path }) => !renames.has(path)))
-        lines.push(
-          ...(flags.stat ? statLine(change, directories, paint) : difference(change, directories, paint)),
-        )
+      const show = flags.stat ? statLine : difference
+      let left = MOST_SHOWN
+      let more = 0
+      for (const change of listed.filter(({ path }) => !renames.has(path))) {
+        if (left < 0) more++
+        else
+          for (const line of show(change, directories, paint)) {
+            lines.push(line)
+            left -= line.length + LINE_COST
+          }
+      }
+      if (more > 0) lines.push('', `… and the differences of ${more} more: name what you want to see`)
       lines.push('', counted(changes), digestOf(changes))
     }
     await page(lines, env, terminal)
     return code
   },
 })
+
+/** A sandbox can fill the memory with differences. The list of changes is always whole. */
+const MOST_SHOWN = 32 * 2 ** 20
+const LINE_COST = 32
 
 function difference(change: Change, directories: OpenDirectories, paint: Paint): string[] {
   const lines = reviewDifference(change, directories, paint)
