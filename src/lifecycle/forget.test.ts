@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { hasOnlyCopies } from './forget.ts'
+import { forgetSandbox, hasOnlyCopies } from './forget.ts'
 
 test.each([
   [false, []],
@@ -25,5 +25,20 @@ test.each([
     expect(hasOnlyCopies(state)).toBe(has)
   } finally {
     rmSync(state, { recursive: true })
+  }
+})
+
+test('a sandbox is not removed while an accept is at work, or was killed at its work', async () => {
+  const state = mkdtempSync(join(tmpdir(), 'pen-forget-'))
+  try {
+    mkdirSync(`${state}/review`)
+    writeFileSync(`${state}/review/journal`, '')
+    const forget = () => forgetSandbox(state, { keep: [], discard: true })
+    await expect(forget()).rejects.toThrow('or was killed; nothing was removed')
+    rmSync(`${state}/review/journal`)
+    await forget()
+    expect(existsSync(state)).toBe(false)
+  } finally {
+    rmSync(state, { recursive: true, force: true })
   }
 })

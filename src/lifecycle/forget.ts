@@ -1,5 +1,5 @@
 /** Stops a sandbox and removes its state. Never removes the project. */
-import { readFileSync, readlinkSync, rmdirSync } from 'node:fs'
+import { existsSync, readFileSync, readlinkSync, rmdirSync } from 'node:fs'
 import { auditDirectory } from '../audit/directory.ts'
 import { runningPids } from '../audit/running.ts'
 import { lookAt } from '../base/beneath/look-at.ts'
@@ -10,6 +10,7 @@ import { printable } from '../base/printable.ts'
 import { named, namesOf, sharedOf } from '../config/project.ts'
 import { presenceOf, statePaths, withChangeLock } from '../control/state.ts'
 import type { HostPath } from '../policy/files/path.ts'
+import { journalFile } from '../review/journal.ts'
 import { hasChanges, layerPaths } from '../review/layer.ts'
 import { namesIn } from './list.ts'
 import { stopSandbox } from './stop.ts'
@@ -55,6 +56,7 @@ export async function forgetSandbox(
     refuseWhileRunning(stateDir, presence.is === 'present' ? presence.owner?.pid : undefined)
     await stopSandbox(stateDir)
     await lookAfterKill(sharedOf(stateDir))
+    refuseHalfAccepted(stateDir)
     if (!discard) refuseUnreviewed(stateDir)
     for (const name of namesIn(stateDir))
       if (name !== lock && !keep.includes(name)) removeState(`${stateDir}/${name}`)
@@ -83,6 +85,17 @@ function refuseUnreviewed(stateDir: string): void {
     what: `the sandbox ${basename(stateDir)} has changes that you have not accepted; nothing was removed`,
     at: layerPaths(stateDir).dir,
     hint: 'pen diff shows them; pen accept applies them; or pass --discard to delete them',
+  })
+}
+
+/** The journal knows names of pen's in the project, and versions of the user's files under them. */
+function refuseHalfAccepted(stateDir: string): void {
+  const journal = journalFile(layerPaths(stateDir).dir)
+  if (!existsSync(journal)) return
+  throw new PenError('STATE', {
+    what: `pen accept is at work in the sandbox ${basename(stateDir)}, or was killed; nothing was removed`,
+    at: journal,
+    hint: 'pen diff finishes or undoes what a killed one began; then try again',
   })
 }
 

@@ -38,9 +38,9 @@ export interface Review {
   readonly again: () => Promise<readonly Change[]>
 }
 
-/** One accept at a time. */
+/** One accept at a time. The lock is beside the layer, which the first one may remove. */
 export const lockAccept = (stateDir: string): Promise<Lock> =>
-  takeLock(`${layerPaths(stateDir).dir}/accept.lock`, {
+  takeLock(`${stateDir}/review-accept.lock`, {
     timeoutMs: 10_000,
     busy: 'another pen accepts or discards changes of this project',
   })

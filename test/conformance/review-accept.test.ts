@@ -40,6 +40,17 @@ conformance(
     expect(lstatSync(join(box.project, 'd/new')).uid).toBe(box.launcher.who.uid)
     // Everything is accepted, so the layer is gone.
     expect(existsSync(join(stateDir(box), 'review'))).toBe(false)
+    // A commit that needs consent comes after the user has seen it.
+    await box.sh(
+      'git config user.name u; git config user.email u@example.com; mkdir .vscode; echo {} > .vscode/tasks.json; git add .; git commit -qm tasks',
+      REVIEW,
+    )
+    expect(pen(box, 'accept --yes .vscode/tasks.json').at(-1)).toBe('0')
+    expect(pen(box, 'accept --yes').join('\n')).toContain('look at them with "pen git log", then: pen accept')
+    expect(box.host('git log -1 --format=%s')).toBe('two\n')
+    expect(pen(box, 'git log').join('\n')).toContain('.vscode/tasks.json')
+    expect(pen(box, 'accept --yes').at(-1)).toBe('0')
+    expect(box.host('git log -1 --format=%s')).toBe('tasks\n')
   },
   HERE,
 )
