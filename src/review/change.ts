@@ -29,10 +29,11 @@ export const isBelow = (path: string, above: string): boolean =>
   above === '.' || path === above || path.startsWith(`${above}/`)
 
 /** What the user was shown. Any edit on either side changes it. */
-export const digestOf = (changes: readonly Change[]): string =>
+export const digestOf = (changes: readonly Change[], commits: readonly string[]): string =>
   `sha256:${sha256(
     changes
       .map(({ path, kind, before, after }) => JSON.stringify([path, kind, ofProject(before), ofLayer(after)]))
+      .concat(commits.map(line => JSON.stringify(line)))
       .join('\n'),
   )}`
 

@@ -1,6 +1,8 @@
 /** The review layer of the sandbox that a command works on. */
 import type { Lock } from '../config/lock.ts'
 import type { Project } from '../config/project.ts'
+import { isOfReview } from '../repository/own-repository.ts'
+import { ownDirectories, pendingIn } from '../repository/pending.ts'
 import { openReview, type Review } from '../review/open-review.ts'
 import { type Prepared, prepare } from './prepare.ts'
 import { adoptOptions, repositoryOptions } from './repository-options.ts'
@@ -8,6 +10,8 @@ import { adoptOptions, repositoryOptions } from './repository-options.ts'
 export interface ReviewOfProject {
   readonly prepared: Prepared
   readonly review: Review
+  /** What an accept of everything brings to the host's repository, for the user. */
+  readonly commits: readonly string[]
 }
 
 export async function reviewOfProject(
@@ -24,5 +28,24 @@ export async function reviewOfProject(
     flags: {},
   })
   const gitDir = repositoryOptions(prepared)?.git.path
-  return { prepared, review: await openReview({ ...adoptOptions(prepared), gitDir }, lock) }
+  const review = await openReview({ ...adoptOptions(prepared), gitDir }, lock)
+  return { prepared, review, commits: await reviewedCommits(prepared) }
+}
+
+/** A sandbox may damage its git directory. Then no commit is accepted. */
+export const UNREADABLE = 'the git directory of the sandbox cannot be read: its commits stay in it'
+
+export async function reviewedCommits(prepared: Prepared): Promise<readonly string[]> {
+  const options = repositoryOptions(prepared)
+  const own = ownDirectories(prepared.loaded.project.stateDir).find(({ entry }) => isOfReview(entry))
+  if (options === undefined || own === undefined) return []
+  try {
+    const pending = await pendingIn({ ...options, ...own, heldPaths: [] })
+    return pending.map(
+      ({ name, what, commit }) => `${name}: ${what}${commit === undefined ? '' : ` (${commit})`}`,
+    )
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    return [UNREADABLE]
+  }
 }

@@ -29,6 +29,9 @@ conformance(
     expect([ran.code, ran.stderr]).toEqual([0, expect.stringContaining('pen accept')])
     expect(text(box, 'a')).toBe('one\n')
     expect(pen(box, 'diff --name-only')).toEqual(['a', 'd', 'd/new', 'gone', 'untracked', '1'])
+    expect(pen(box, 'diff').join('\n')).toMatch(
+      /everything is accepted:\n {2}main: not on the host yet \(\w{40}\)/,
+    )
     const accepted = pen(box, 'accept --yes')
     expect(accepted.at(-1)).toBe('0')
     expect([text(box, 'a'), text(box, 'd/new'), existsSync(join(box.project, 'gone'))]).toEqual([

@@ -63,6 +63,19 @@ export function reviewList(changes: readonly Change[], options: ListOptions): st
   return trees.length === 0 ? lines : [...lines, paint('bold', 'generated:'), ...trees.map(treeLine)]
 }
 
+const MOST_COMMITS = 100
+
+/** Names are escaped already. */
+export function commitLines(commits: readonly string[], paint: Paint): string[] {
+  if (commits.length === 0) return []
+  const more = commits.length - MOST_COMMITS
+  return [
+    paint('bold', 'commits, which come when everything is accepted:'),
+    ...commits.slice(0, MOST_COMMITS).map(line => `  ${line}`),
+    ...(more > 0 ? [`  … and ${more} more: pen git status`] : []),
+  ]
+}
+
 function changeLine(change: Change, renamedFrom: string | undefined, paint: Paint): string {
   const { kind, path, before, after } = change
   const [sign, colour] = SIGNS[kind]

@@ -9,12 +9,12 @@ import { changesBelow, chooseChanges, namedPaths } from '../../../review/choose-
 import { removeWhenAccepted } from '../../../review/discard-changes.ts'
 import { readLayer } from '../../../review/layer.ts'
 import { lockAccept, noLayer, type Review } from '../../../review/open-review.ts'
-import { reviewOfProject } from '../../../run/open-review.ts'
+import { reviewedCommits, reviewOfProject, UNREADABLE } from '../../../run/open-review.ts'
 import { isRunning } from '../../../survey/run-records.ts'
 import { canAsk, confirm } from '../../frame/ask.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
-import { counted, leftLines, reviewList } from '../../render/review-list.ts'
+import { commitLines, counted, leftLines, reviewList } from '../../render/review-list.ts'
 import { ownRepositories } from '../git/status.ts'
 import { askEach } from './ask-each.ts'
 import { commitOnBranch } from './commit-on-branch.ts'
@@ -47,22 +47,26 @@ export const verb = defineVerb({
     if (readLayer(project.stateDir) === undefined) throw noLayer()
     const lock = await lockAccept(project.stateDir)
     try {
-      const { prepared, review } = await reviewOfProject(project, env, lock)
+      const { prepared, review, commits: allCommits } = await reviewOfProject(project, env, lock)
       const { paint } = terminal
       const named = namedPaths(positionals.path, project.cwd, review.places.workspace)
       const shown = changesBelow(review.changes, named)
-      if (flags.expect !== undefined && flags.expect !== digestOf(shown)) throw changedSince()
+      const commits = named.length === 0 ? allCommits : []
+      if (flags.expect !== undefined && flags.expect !== digestOf(shown, commits)) throw changedSince()
       const { chosen, left } = chooseChanges(review.changes, named, review.guard)
       if (!flags.json) {
         for (const line of reviewList(shown, { paint, renames: new Map(), named })) terminal.print(line)
+        for (const line of commitLines(commits, paint)) terminal.print(line)
         if (left.length > 0) terminal.print(paint('bold', 'not applied:'))
         for (const line of leftLines([...review.recovered, ...left], paint)) terminal.print(line)
       }
-      const agreed = flags.interactive
-        ? askEach(chosen, review, terminal)
-        : flags.yes || chosen.length === 0 || confirm(`Apply ${counted(chosen)}?`, terminal)
-          ? chosen
-          : []
+      const nothing = chosen.length + commits.length === 0
+      const isAgreed =
+        flags.interactive ||
+        flags.yes ||
+        nothing ||
+        confirm(`Apply ${counted(chosen) || 'commits'}?`, terminal)
+      const agreed = flags.interactive ? askEach(chosen, review, terminal) : isAgreed ? chosen : []
       if (flags.commit !== undefined) {
         const branch = await commitOnBranch(agreed, {
           message: flags.commit,
@@ -77,8 +81,12 @@ export const verb = defineVerb({
         throw notAlone()
       if (agreed.length > MANY) terminal.note(`pen: applying ${agreed.length} changes …`)
       const result = applyChanges(agreed, review.places, review.accepted)
-      const isAll = named.length === 0 && agreed.length === chosen.length && !hasConflict(shown)
-      return await finish(result, review, { isAll, left, env, terminal, answer, project })
+      const isAll = isAgreed && named.length === 0 && agreed.length === chosen.length && !hasConflict(shown)
+      // A sandbox that runs may have made others.
+      const isShown = (now: readonly string[]): boolean =>
+        !now.includes(UNREADABLE) && now.join('\n') === commits.join('\n')
+      const canSync = isAll && isShown(await reviewedCommits(prepared))
+      return await finish(result, review, { isAll, canSync, left, env, terminal, answer, project })
     } finally {
       lock.release()
     }
@@ -91,6 +99,8 @@ const MANY = 1000
 interface Finish {
   /** The user chose everything that can be applied. */
   readonly isAll: boolean
+  /** Its commits are those that the user was shown. */
+  readonly canSync: boolean
   readonly left: readonly { readonly path: string; readonly why: string }[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly terminal: Terminal
@@ -107,10 +117,12 @@ async function finish(result: Application, review: Review, options: Finish): Pro
   const lines = applied.length === 0 ? ['nothing was applied'] : [`applied: ${counted(applied)}`]
   lines.push(...leftLines(result.left, paint))
   if (stopped !== undefined) lines.push(`${stopped}: free some space, then go on: pen accept`)
-  let isComplete = true
+  let isComplete = options.canSync || !hasFiles
+  if (!isComplete)
+    lines.push('git: the commits of the sandbox are not those that were shown, and stay in it: pen diff')
   // Where files are held back, the commits that have them are too.
   const consent = left.length === 0 ? shownCommits(options.project.stateDir) : new Set<string>()
-  if (hasFiles)
+  if (hasFiles && isComplete)
     for (const repository of (await ownRepositories(options.project, options.env)).repositories) {
       const isReview = isOfReview(repository.entry)
       const synced = await syncAll(isReview ? { ...repository, consent } : repository)

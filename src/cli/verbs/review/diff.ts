@@ -10,7 +10,14 @@ import { page } from '../../frame/pager.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import type { Paint } from '../../render/colour.ts'
 import { countLines, reviewDifference } from '../../render/review-difference.ts'
-import { counted, leftLines, listedGroups, reviewList, showPath } from '../../render/review-list.ts'
+import {
+  commitLines,
+  counted,
+  leftLines,
+  listedGroups,
+  reviewList,
+  showPath,
+} from '../../render/review-list.ts'
 import { showWithTool } from './show-with-tool.ts'
 
 export const verb = defineVerb({
@@ -30,12 +37,13 @@ export const verb = defineVerb({
     'pen diff --tool meld': 'in another program',
   },
   async run({ flags, positionals, env, terminal, project, answer }) {
-    const { review } = await reviewOfProject(project, env)
+    const { review, commits: allCommits } = await reviewOfProject(project, env)
     const { workspace, tree } = review.places
     const named = namedPaths(positionals.path, project.cwd, workspace)
     const changes = changesBelow(review.changes, named)
+    const commits = named.length === 0 ? allCommits : []
     using directories = new OpenDirectories(workspace, tree, 'read')
-    const code = changes.length === 0 ? EXIT.ok : EXIT.failed
+    const code = changes.length + commits.length === 0 ? EXIT.ok : EXIT.failed
     if (flags.tool !== undefined) {
       await showWithTool(flags.tool, changes, directories, { parent: review.places.layer, env })
       return code
@@ -43,7 +51,7 @@ export const verb = defineVerb({
     const renames = findRenames(changes, directories)
     if (flags.json) {
       const all = changes.map(change => changeData(change, renames))
-      answer({ version: 1, digest: digestOf(changes), changes: all }, '')
+      answer({ version: 1, digest: digestOf(changes, commits), changes: all, commits }, '')
       return code
     }
     if (flags['name-only']) {
@@ -52,7 +60,7 @@ export const verb = defineVerb({
     }
     const { paint } = terminal
     const lines = leftLines(review.recovered, paint)
-    if (changes.length === 0) lines.push('no changes')
+    if (code === EXIT.ok) lines.push('no changes')
     else {
       lines.push(...reviewList(changes, { paint, renames, named }))
       const listed = listedGroups(changes, { renames, named }).flatMap(([, inside]) => inside)
@@ -68,7 +76,7 @@ export const verb = defineVerb({
           }
       }
       if (more > 0) lines.push('', `… and the differences of ${more} more: name what you want to see`)
-      lines.push('', counted(changes), digestOf(changes))
+      lines.push('', ...commitLines(commits, paint), counted(changes), digestOf(changes, commits))
     }
     await page(lines, env, terminal)
     return code

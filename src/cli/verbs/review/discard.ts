@@ -6,7 +6,7 @@ import { lockAccept, noLayer } from '../../../review/open-review.ts'
 import { reviewOfProject } from '../../../run/open-review.ts'
 import { confirmRemoval } from '../../frame/ask.ts'
 import { defineVerb } from '../../frame/verb.ts'
-import { counted, leftLines, reviewList } from '../../render/review-list.ts'
+import { commitLines, counted, leftLines, reviewList } from '../../render/review-list.ts'
 
 export const verb = defineVerb({
   name: 'discard',
@@ -25,12 +25,13 @@ export const verb = defineVerb({
     if (readLayer(project.stateDir) === undefined) throw noLayer()
     const lock = await lockAccept(project.stateDir)
     try {
-      const { review } = await reviewOfProject(project, env, lock)
+      const { review, commits } = await reviewOfProject(project, env, lock)
       const { paint } = terminal
       const named = namedPaths(positionals.path, project.cwd, review.places.workspace)
       const changes = changesBelow(review.changes, named)
       if (!flags.yes) {
         for (const line of reviewList(changes, { paint, renames: new Map(), named })) terminal.note(line)
+        if (named.length === 0) for (const line of commitLines(commits, paint)) terminal.note(line)
         if (!confirmRemoval(`This drops ${counted(changes) || 'no change'}.`, 'discard', terminal))
           return EXIT.failed
       }
