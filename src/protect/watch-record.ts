@@ -34,7 +34,7 @@ const ASIDE_NAME = /^\.pen-quarantine-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12
 export const asideName = (): string => `${ASIDE}${crypto.randomUUID()}`
 export const isAside = (name: string): boolean => ASIDE_NAME.test(name)
 
-/** Locked while the host's git makes a repository in the project. */
+/** Locked while the host's git makes a repository in the project, and while protected files are accepted. */
 export const adoptingIn = (stateDir: string): string => `${stateDir}/adopting.lock`
 export const quarantineOf = (stateDir: string, run: string): string => `${stateDir}/quarantine/${run}`
 
@@ -65,7 +65,7 @@ export class WatchRecord {
     if (isHeld(adoptingIn(stateDir))) {
       lock.release()
       throw new PenError('STATE', {
-        what: 'another pen makes the repository of this project, and a sandbox could swap it meanwhile',
+        what: 'another pen makes the repository of this project, or accepts protected files; a sandbox could change them meanwhile',
         hint: 'repeat the command',
       })
     }

@@ -1,6 +1,6 @@
 /**
- * For work of the host's git in a project: a sandbox of the same project could swap the directories that it works on. None runs
- * meanwhile, and none starts: see `WatchRecord.open`.
+ * For work of the host's git in a project, and to accept protected files. A sandbox of the same project could swap the directories, or
+ * write what is staged. None runs meanwhile, and none starts: see `WatchRecord.open`.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { tryLock } from '../config/lock.ts'

@@ -93,6 +93,8 @@ class Applying implements Application {
   #each(changes: readonly Change[], act: (change: Change) => void): void {
     for (const change of changes)
       if (this.#attempt(change, () => act(change), 'new')) this.applied.push(change)
+    // An unlocked directory does not look as it was shown.
+    this.#directories.release()
   }
 
   /** A failure leaves this file as it was, and the next one goes on. */

@@ -32,12 +32,6 @@ export function isHeld(file: string): boolean {
   return lock === undefined
 }
 
-/** Whether a sandbox of this project runs. */
-export function isRunning(stateDir: string): boolean {
-  const dir = recordsIn(stateDir)
-  return existsSync(dir) && readdirSync(dir).some(run => isHeld(`${dir}/${run}`))
-}
-
 /** What sandboxes of this project watch, or what a killed one watched: something of theirs may be there. */
 export function watchedByRuns(stateDir: string, which: 'all' | 'running'): Watched[] {
   const dir = recordsIn(stateDir)

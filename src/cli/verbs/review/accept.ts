@@ -1,5 +1,6 @@
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import type { Project } from '../../../config/project.ts'
+import { whileAlone } from '../../../protect/while-alone.ts'
 import { shownCommits } from '../../../repository/consent/held-commits.ts'
 import { isOfReview } from '../../../repository/own-repository.ts'
 import { syncAll } from '../../../repository/sync-all.ts'
@@ -10,7 +11,6 @@ import { removeWhenAccepted } from '../../../review/discard-changes.ts'
 import { readLayer } from '../../../review/layer.ts'
 import { lockAccept, noLayer, type Review } from '../../../review/open-review.ts'
 import { reviewedCommits, reviewOfProject, UNREADABLE } from '../../../run/open-review.ts'
-import { isRunning } from '../../../survey/run-records.ts'
 import { canAsk, confirm } from '../../frame/ask.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -77,10 +77,11 @@ export const verb = defineVerb({
         answer({ version: 1, ...branch, left }, branch.line)
         return left.length === 0 ? EXIT.ok : EXIT.failed
       }
-      if (agreed.some(change => change.protected !== undefined) && isRunning(project.shared.stateDir))
-        throw notAlone()
       if (agreed.length > MANY) terminal.note(`pen: applying ${agreed.length} changes …`)
-      const result = applyChanges(agreed, review.places, review.accepted)
+      const apply = async () => applyChanges(agreed, review.places, review.accepted)
+      const isProtected = agreed.some(change => change.protected !== undefined)
+      const result = await (isProtected ? whileAlone(project.shared.stateDir, [], apply) : apply())
+      if (result === undefined) throw notAlone()
       const isAll = isAgreed && named.length === 0 && agreed.length === chosen.length && !hasConflict(shown)
       // A sandbox that runs may have made others.
       const isShown = (now: readonly string[]): boolean =>
