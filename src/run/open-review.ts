@@ -1,6 +1,7 @@
 /** The review layer of the sandbox that a command works on. */
 import type { Lock } from '../config/lock.ts'
 import type { Project } from '../config/project.ts'
+import { whileAlone } from '../protect/while-alone.ts'
 import { isOfReview } from '../repository/own-repository.ts'
 import { ownDirectories, pendingIn } from '../repository/pending.ts'
 import { openReview, type Review } from '../review/open-review.ts'
@@ -49,3 +50,7 @@ export async function reviewedCommits(prepared: Prepared): Promise<readonly stri
     return [UNREADABLE]
   }
 }
+
+/** Undefined, and no work done, while a sandbox of the project runs. None starts meanwhile. */
+export const whileNoneRuns = <T>(project: Project, work: () => Promise<T>): Promise<T | undefined> =>
+  whileAlone(project.shared.stateDir, [], work)

@@ -1,6 +1,5 @@
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import type { Project } from '../../../config/project.ts'
-import { whileAlone } from '../../../protect/while-alone.ts'
 import { shownCommits } from '../../../repository/consent/held-commits.ts'
 import { isOfReview } from '../../../repository/own-repository.ts'
 import { syncAll } from '../../../repository/sync-all.ts'
@@ -10,7 +9,7 @@ import { changesBelow, chooseChanges, namedPaths } from '../../../review/choose-
 import { removeWhenAccepted } from '../../../review/discard-changes.ts'
 import { readLayer } from '../../../review/layer.ts'
 import { lockAccept, noLayer, type Review } from '../../../review/open-review.ts'
-import { reviewedCommits, reviewOfProject, UNREADABLE } from '../../../run/open-review.ts'
+import { reviewedCommits, reviewOfProject, UNREADABLE, whileNoneRuns } from '../../../run/open-review.ts'
 import { canAsk, confirm } from '../../frame/ask.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -80,7 +79,7 @@ export const verb = defineVerb({
       if (agreed.length > MANY) terminal.note(`pen: applying ${agreed.length} changes …`)
       const apply = async () => applyChanges(agreed, review.places, review.accepted)
       const isProtected = agreed.some(change => change.protected !== undefined)
-      const result = await (isProtected ? whileAlone(project.shared.stateDir, [], apply) : apply())
+      const result = await (isProtected ? whileNoneRuns(project, apply) : apply())
       if (result === undefined) throw notAlone()
       const isAll = isAgreed && named.length === 0 && agreed.length === chosen.length && !hasConflict(shown)
       // A sandbox that runs may have made others.
