@@ -78,8 +78,10 @@ conformance(
     expect(pen(box, 'accept --yes .vscode/tasks.json').at(-1)).toBe('0')
     expect(text(box, '.vscode/tasks.json')).toBe('{}\n')
     expect(pen(box, 'diff --name-only')).toEqual(['conflicts', 'pipe', '1'])
-    expect(pen(box, 'discard --yes conflicts').at(-1)).toBe('0')
+    expect(pen(box, 'accept --yes --overwrite').at(-1)).toBe('2')
     expect(text(box, 'conflicts')).toBe('outside\nagain\n')
+    expect(pen(box, 'accept --yes --overwrite conflicts').at(-1)).toBe('0')
+    expect(text(box, 'conflicts')).toBe('inside\n')
     expect(pen(box, 'accept --yes').at(-1)).toBe('1')
     expect(pen(box, 'diff').join('\n')).toContain('no review layer')
   },

@@ -2,7 +2,7 @@ import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import type { Project } from '../../../config/project.ts'
 import { syncAll } from '../../../repository/sync-all.ts'
 import { type Application, applyChanges } from '../../../review/apply-changes.ts'
-import { type Change, digestOf } from '../../../review/change.ts'
+import { digestOf } from '../../../review/change.ts'
 import { changesBelow, chooseChanges, namedPaths } from '../../../review/choose-changes.ts'
 import { removeWhenAccepted } from '../../../review/discard-changes.ts'
 import { readLayer } from '../../../review/layer.ts'
@@ -25,6 +25,7 @@ export const verb = defineVerb({
   flags: {
     interactive: { kind: 'boolean', about: 'ask about each file' },
     yes: { kind: 'boolean', about: 'do not ask' },
+    overwrite: { kind: 'boolean', about: 'of the named files, take the version of the sandbox over yours' },
     expect: { kind: 'string', value: 'sha256:…', about: 'only if this is what pen diff printed' },
     commit: {
       kind: 'string',
@@ -37,6 +38,7 @@ export const verb = defineVerb({
   examples: {
     'pen accept': 'show the changes, ask, and apply them',
     'pen accept src .vscode/tasks.json': 'only these, also where they are protected',
+    'pen accept --overwrite src/a.ts': 'drop your own edit of a file that both sides changed',
     'pen accept --yes --expect sha256:…': 'what pen diff showed, or nothing',
     'pen accept --commit "add a parser"': 'as a commit on a new branch',
   },
@@ -49,8 +51,9 @@ export const verb = defineVerb({
       const { paint } = terminal
       const named = namedPaths(positionals.path, project.cwd, review.places.workspace)
       const shown = changesBelow(review.changes, named)
+      if (flags.overwrite && named.length === 0) throw nothingNamed()
       if (flags.expect !== undefined && flags.expect !== digestOf(shown)) throw changedSince()
-      const { chosen, left } = chooseChanges(review.changes, named, review.guard)
+      const { chosen, left } = chooseChanges(review.changes, named, review.guard, flags.overwrite)
       if (!flags.json) {
         for (const line of reviewList(shown, { paint, renames: new Map(), named })) terminal.print(line)
         if (left.length > 0) terminal.print(paint('bold', 'not applied:'))
@@ -75,8 +78,10 @@ export const verb = defineVerb({
         throw notAlone()
       if (agreed.length > MANY) terminal.note(`pen: applying ${agreed.length} changes …`)
       const result = applyChanges(agreed, review.places, review.accepted)
-      const isAll = named.length === 0 && agreed.length === chosen.length && !hasConflict(shown)
-      return await finish(result, review, { isAll, left, env, terminal, answer, project })
+      const hasConflict = !flags.overwrite && shown.some(({ conflict }) => conflict !== undefined)
+      const isAll = named.length === 0 && agreed.length === chosen.length && !hasConflict
+      const choice = { isAll, hasConflict, left }
+      return await finish(result, review, { ...choice, env, terminal, answer, project })
     } finally {
       lock.release()
     }
@@ -89,6 +94,8 @@ const MANY = 1000
 interface Finish {
   /** The user chose everything that can be applied. */
   readonly isAll: boolean
+  /** A file that both sides changed is left. */
+  readonly hasConflict: boolean
   readonly left: readonly { readonly path: string; readonly why: string }[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly terminal: Terminal
@@ -101,9 +108,11 @@ async function finish(result: Application, review: Review, options: Finish): Pro
   const { applied, stopped } = result
   const { paint } = options.terminal
   const left = [...options.left, ...result.left]
-  const hasFiles = options.isAll && result.left.length === 0
+  const hasFiles = result.left.length === 0 && (options.isAll || (await review.again()).length === 0)
   const lines = applied.length === 0 ? ['nothing was applied'] : [`applied: ${counted(applied)}`]
   lines.push(...leftLines(result.left, paint))
+  if (options.hasConflict)
+    lines.push("to take the sandbox's version: pen accept --overwrite FILE; to keep yours: pen discard FILE")
   if (stopped !== undefined) lines.push(`${stopped}: free some space, then go on: pen accept`)
   let isComplete = true
   if (hasFiles)
@@ -120,8 +129,11 @@ async function finish(result: Application, review: Review, options: Finish): Pro
   return left.length === 0 && isComplete ? EXIT.ok : EXIT.failed
 }
 
-const hasConflict = (changes: readonly Change[]): boolean =>
-  changes.some(({ conflict }) => conflict !== undefined)
+const nothingNamed = (): PenError =>
+  new PenError('USAGE', {
+    what: '--overwrite drops your own edits, so it needs the names of the files',
+    hint: 'pen accept --overwrite FILE',
+  })
 
 const noTerminal = (): PenError =>
   new PenError('USAGE', {
