@@ -181,7 +181,7 @@ test('a new file brings new directories, but no directory in the place of a file
   layer.host('echo mine > edited')
   const changes = layer.marked(made)
   const nothing = new Guard({ workspace: layer.workspace, mayWrite: () => true, protectedPaths: [] })
-  const { chosen } = chooseChanges(changes, [], nothing)
+  const { chosen } = chooseChanges(changes, [], nothing, false)
   expect(reasons(layer.accept(chosen.filter(({ path }) => path.startsWith('edited'))))).toEqual([
     'edited/in: its directory is not there',
   ])

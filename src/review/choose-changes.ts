@@ -36,15 +36,20 @@ export function namedPaths(words: readonly string[], cwd: string, workspace: str
 export const changesBelow = (changes: readonly Change[], named: readonly string[]): readonly Change[] =>
   named.length === 0 ? changes : changes.filter(({ path }) => named.some(above => isBelow(path, above)))
 
-/** A protected change needs a named path that is protected itself. */
-export function chooseChanges(changes: readonly Change[], named: readonly string[], guard: Guard): Choice {
+/** A protected change needs a named path that is protected itself. `overwrite` takes the sandbox's version of a conflict. */
+export function chooseChanges(
+  changes: readonly Change[],
+  named: readonly string[],
+  guard: Guard,
+  overwrite: boolean,
+): Choice {
   const held = new Set(changes.flatMap(change => (change.protected === undefined ? [] : [change.path])))
   const strong = named.filter(path => held.has(path) || guard.protects(path))
   const left: Left[] = []
   const chosen = changesBelow(changes, named).filter(change => {
     const { path, refused, conflict } = change
     const isHeld = change.protected !== undefined && !strong.some(above => isBelow(path, above))
-    const why = refused ?? (isHeld ? change.protected : conflict)
+    const why = refused ?? (isHeld ? change.protected : overwrite ? undefined : conflict)
     if (why !== undefined) left.push({ path, why })
     return why === undefined
   })

@@ -41,7 +41,7 @@ const options = {
 const marked = (...changes: Change[]): readonly Change[] => markChanges(changes, options)
 const guard = new Guard(options)
 const applied = (changes: readonly Change[], ...named: string[]): string[] =>
-  chooseChanges(changes, named, guard).chosen.map(({ path }) => path)
+  chooseChanges(changes, named, guard, false).chosen.map(({ path }) => path)
 
 test('protected paths are applied only by a name that is protected itself, in any case', () => {
   const changes = marked(
@@ -87,6 +87,8 @@ test('a file with a newer ctime than the layer is a conflict, unless an accept p
   )
   expect(changes.map(({ conflict }) => conflict !== undefined)).toEqual([false, true, false, true])
   expect(applied(changes)).toEqual(['old', 'ours'])
+  const overwritten = chooseChanges(changes, ['edited'], guard, true).chosen
+  expect(overwritten.map(({ path }) => path)).toEqual(['edited'])
 })
 
 test('what runs later and links that lead out are marked', () => {

@@ -65,10 +65,11 @@ conformance(
       'git init -q -b main; git config user.name u; git config user.email u@example.com; seq 9 > merges; echo 1 > conflicts; git add .; git commit -qm one',
     )
     await box.sh(
-      'sed -i s/2/two/ merges; echo inside > conflicts; mkdir .vscode; echo {} > .vscode/tasks.json; mkfifo pipe; ln -s /etc/passwd out',
+      'sed -i s/2/two/ merges; echo inside > conflicts; mkdir .vscode; echo {} > .vscode/tasks.json; mkfifo pipe; ln -s /etc/passwd out; echo x > draft',
       REVIEW,
     )
     box.host('sed -i s/8/eight/ merges; echo outside > conflicts')
+    expect(pen(box, 'discard --yes draft').at(-1)).toBe('0')
     const shown = pen(box, 'diff')
     expect(shown).toContain('  + out  (to /etc/passwd; the link leads out of the project)')
     const digest = shown.find(line => line.startsWith('sha256:')) ?? ''
@@ -91,9 +92,12 @@ conformance(
     await beside.ended
     expect(pen(box, 'accept --yes .vscode/tasks.json').at(-1)).toBe('0')
     expect(text(box, '.vscode/tasks.json')).toBe('{}\n')
+    expect(existsSync(join(box.project, 'draft'))).toBe(false)
     expect(pen(box, 'diff --name-only')).toEqual(['conflicts', 'pipe', '1'])
-    expect(pen(box, 'discard --yes conflicts').at(-1)).toBe('0')
+    expect(pen(box, 'accept --yes --overwrite').at(-1)).toBe('2')
     expect(text(box, 'conflicts')).toBe('outside\nagain\n')
+    expect(pen(box, 'accept --yes --overwrite conflicts').at(-1)).toBe('0')
+    expect(text(box, 'conflicts')).toBe('inside\n')
     expect(pen(box, 'accept --yes').at(-1)).toBe('1')
     expect(pen(box, 'diff').join('\n')).toContain('no review layer')
   },

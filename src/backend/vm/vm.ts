@@ -81,6 +81,10 @@ function capabilities(images: boolean, root: boolean): Capabilities {
         name: 'limits-silent',
         how: 'the guest bounds memory, processes and open files, and reports no hit',
       },
+      {
+        name: 'udp6-silent',
+        how: 'a refused IPv6 datagram is recorded, and the program inside gets no error',
+      },
       ...(root ? [ROOT] : []),
     ],
   }

@@ -4,7 +4,7 @@ import { shownCommits } from '../../../repository/consent/held-commits.ts'
 import { isOfReview } from '../../../repository/own-repository.ts'
 import { syncAll } from '../../../repository/sync-all.ts'
 import { type Application, applyChanges } from '../../../review/apply-changes.ts'
-import { type Change, digestOf } from '../../../review/change.ts'
+import { digestOf } from '../../../review/change.ts'
 import { changesBelow, chooseChanges, namedPaths } from '../../../review/choose-changes.ts'
 import { removeWhenAccepted } from '../../../review/discard-changes.ts'
 import { readLayer } from '../../../review/layer.ts'
@@ -26,6 +26,7 @@ export const verb = defineVerb({
   flags: {
     interactive: { kind: 'boolean', about: 'ask about each file' },
     yes: { kind: 'boolean', about: 'do not ask' },
+    overwrite: { kind: 'boolean', about: 'of the named files, take the version of the sandbox over yours' },
     expect: { kind: 'string', value: 'sha256:…', about: 'only if this is what pen diff printed' },
     commit: {
       kind: 'string',
@@ -38,6 +39,7 @@ export const verb = defineVerb({
   examples: {
     'pen accept': 'show the changes, ask, and apply them',
     'pen accept src .vscode/tasks.json': 'only these, also where they are protected',
+    'pen accept --overwrite src/a.ts': 'drop your own edit of a file that both sides changed',
     'pen accept --yes --expect sha256:…': 'what pen diff showed, or nothing',
     'pen accept --commit "add a parser"': 'as a commit on a new branch',
   },
@@ -51,8 +53,9 @@ export const verb = defineVerb({
       const named = namedPaths(positionals.path, project.cwd, review.places.workspace)
       const shown = changesBelow(review.changes, named)
       const commits = named.length === 0 ? allCommits : []
+      if (flags.overwrite && named.length === 0) throw nothingNamed()
       if (flags.expect !== undefined && flags.expect !== digestOf(shown, commits)) throw changedSince()
-      const { chosen, left } = chooseChanges(review.changes, named, review.guard)
+      const { chosen, left } = chooseChanges(review.changes, named, review.guard, flags.overwrite)
       if (!flags.json) {
         for (const line of reviewList(shown, { paint, renames: new Map(), named })) terminal.print(line)
         for (const line of commitLines(commits, paint)) terminal.print(line)
@@ -60,11 +63,9 @@ export const verb = defineVerb({
         for (const line of leftLines([...review.recovered, ...left], paint)) terminal.print(line)
       }
       const nothing = chosen.length + commits.length === 0
+      const asksEach = flags.interactive && chosen.length > 0
       const isAgreed =
-        flags.interactive ||
-        flags.yes ||
-        nothing ||
-        confirm(`Apply ${counted(chosen) || 'commits'}?`, terminal)
+        flags.yes || nothing || asksEach || confirm(`Apply ${counted(chosen) || 'commits'}?`, terminal)
       const agreed = flags.interactive ? askEach(chosen, review, terminal) : isAgreed ? chosen : []
       if (flags.commit !== undefined) {
         const branch = await commitOnBranch(agreed, {
@@ -81,12 +82,13 @@ export const verb = defineVerb({
       const isProtected = agreed.some(change => change.protected !== undefined)
       const result = await (isProtected ? whileNoneRuns(project, apply) : apply())
       if (result === undefined) throw notAlone()
-      const isAll = isAgreed && named.length === 0 && agreed.length === chosen.length && !hasConflict(shown)
+      const hasConflict = !flags.overwrite && shown.some(({ conflict }) => conflict !== undefined)
+      const isAll = isAgreed && named.length === 0 && agreed.length === chosen.length && !hasConflict
       // A sandbox that runs may have made others.
-      const isShown = (now: readonly string[]): boolean =>
-        !now.includes(UNREADABLE) && now.join('\n') === commits.join('\n')
-      const canSync = isAll && isShown(await reviewedCommits(prepared))
-      return await finish(result, review, { isAll, canSync, left, env, terminal, answer, project })
+      const now = await reviewedCommits(prepared)
+      const canSync = isAgreed && !now.includes(UNREADABLE) && now.join('\n') === commits.join('\n')
+      const choice = { isAll, canSync, hasConflict, left }
+      return await finish(result, review, { ...choice, env, terminal, answer, project })
     } finally {
       lock.release()
     }
@@ -99,8 +101,10 @@ const MANY = 1000
 interface Finish {
   /** The user chose everything that can be applied. */
   readonly isAll: boolean
-  /** Its commits are those that the user was shown. */
+  /** Its commits are those that the user was shown and agreed to. */
   readonly canSync: boolean
+  /** A file that both sides changed is left. */
+  readonly hasConflict: boolean
   readonly left: readonly { readonly path: string; readonly why: string }[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly terminal: Terminal
@@ -113,23 +117,27 @@ async function finish(result: Application, review: Review, options: Finish): Pro
   const { applied, stopped } = result
   const { paint } = options.terminal
   const left = [...options.left, ...result.left]
-  const hasFiles = options.isAll && result.left.length === 0
+  const hasFiles = result.left.length === 0 && (options.isAll || (await review.again()).length === 0)
   const lines = applied.length === 0 ? ['nothing was applied'] : [`applied: ${counted(applied)}`]
   lines.push(...leftLines(result.left, paint))
+  if (options.hasConflict)
+    lines.push("to take the sandbox's version: pen accept --overwrite FILE; to keep yours: pen discard FILE")
   if (stopped !== undefined) lines.push(`${stopped}: free some space, then go on: pen accept`)
-  let isComplete = options.canSync || !hasFiles
-  if (!isComplete)
-    lines.push('git: the commits of the sandbox are not those that were shown, and stay in it: pen diff')
+  // A named file may be the last one, and then commits were not shown.
+  const canSync = hasFiles && options.canSync
+  let isComplete = canSync || !options.isAll || !hasFiles
+  if (hasFiles && !canSync)
+    lines.push('git: commits that you were not shown, or did not agree to, stay in the sandbox: pen diff')
   // Where files are held back, the commits that have them are too.
   const consent = left.length === 0 ? shownCommits(options.project.stateDir) : new Set<string>()
-  if (hasFiles && isComplete)
+  if (canSync)
     for (const repository of (await ownRepositories(options.project, options.env)).repositories) {
       const isReview = isOfReview(repository.entry)
       const synced = await syncAll(isReview ? { ...repository, consent } : repository)
       lines.push(...synced.lines.map(line => (isReview ? line.replace(BY_IMPORT, 'pen accept') : line)))
       isComplete &&= synced.isComplete
     }
-  const isDone = hasFiles && isComplete && (await removeWhenAccepted(options.project.stateDir, review))
+  const isDone = canSync && isComplete && (await removeWhenAccepted(options.project.stateDir, review))
   options.answer(
     { version: 1, applied: applied.map(({ path }) => path), left, stopped: stopped ?? null, isDone },
     lines,
@@ -139,8 +147,11 @@ async function finish(result: Application, review: Review, options: Finish): Pro
 
 const BY_IMPORT = 'pen git import --accept'
 
-const hasConflict = (changes: readonly Change[]): boolean =>
-  changes.some(({ conflict }) => conflict !== undefined)
+const nothingNamed = (): PenError =>
+  new PenError('USAGE', {
+    what: '--overwrite drops your own edits, so it needs the names of the files',
+    hint: 'pen accept --overwrite FILE',
+  })
 
 const noTerminal = (): PenError =>
   new PenError('USAGE', {
