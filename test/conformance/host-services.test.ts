@@ -20,6 +20,9 @@ async function serve(path: string): Promise<{ readonly server: Server; seen: num
   return service
 }
 
+/** From a guest's own kernel, also with a grant: `sockets-apart`. */
+const REFUSED = 'ConnectionRefusedError\n'
+
 const ASK = `import socket, sys, time
 def ask(path):
     s = socket.socket(socket.AF_UNIX)
@@ -42,7 +45,8 @@ conformance(
       const granted = await box.run(['python3', '-c', `${ASK}\nask('db/run/s.sock')`], {
         flags: ['--write', path],
       })
-      expect([granted.stdout, service.seen]).toEqual(['served\n', 1])
+      const reached = box.launcher.backend === 'vm' ? [REFUSED, 0] : ['served\n', 1]
+      expect([granted.stdout, service.seen]).toEqual(reached)
     } finally {
       service.server.close()
     }
@@ -128,7 +132,7 @@ time.sleep(0.8); ask('own.sock'); ask('run/top.sock'); ask('deep/s.sock')`
     const granted = await box.run(['python3', '-c', `${ASK}\nask('run/top.sock')`], {
       flags: ['--write', join(box.project, 'run/top.sock')],
     })
-    expect(granted.stdout).toBe('served\n')
+    expect(granted.stdout).toBe(box.launcher.backend === 'vm' ? REFUSED : 'served\n')
   },
 )
 

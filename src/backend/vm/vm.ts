@@ -82,6 +82,10 @@ function capabilities(images: boolean, root: boolean): Capabilities {
         how: 'the guest bounds memory, processes and open files, and reports no hit',
       },
       {
+        name: 'sockets-apart',
+        how: 'a socket of the host that you grant does not connect from the guest: use host.pen.internal:PORT',
+      },
+      {
         name: 'udp6-silent',
         how: 'a refused IPv6 datagram is recorded, and the program inside gets no error',
       },
