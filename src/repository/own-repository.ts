@@ -162,7 +162,8 @@ export class OwnRepository {
     // The user's git may have locked the index for a moment.
     await this.#unlock()
     const isSeen = this.#look() === this.#seen && !this.#seen.includes(IN_PART)
-    if (this.#result?.hasFailed || !isSeen) await this.#sync()
+    // What kept the last sync from the host may be over.
+    if (this.#result?.isComplete === false || !isSeen) await this.#sync()
     this.#seen = this.#look()
     this.#isOpen = isOpen
     const left = leftInside(this.#options, this.dir)

@@ -47,6 +47,21 @@ describe("the sandbox's repository during a run", () => {
     expect(readdirSync(top).sort()).toEqual([`${busy}`, `${adopted}`, 'run'])
   })
 
+  test('a commit is on the host soon after git gave back its lock of the index, without another change', async () => {
+    using two = new TwoRepositories()
+    two.host.commit('one')
+    two.start()
+    const own = await OwnRepository.open(two.options, 'run')
+    const id = two.commitInside('two')
+    writeFileSync(`${own.dir}/index.lock`, '')
+    own.watch(() => undefined)
+    await Bun.sleep(1500)
+    expect(two.host.git('rev-parse', 'main')).not.toBe(id)
+    rmSync(`${own.dir}/index.lock`)
+    await until(() => two.host.git('rev-parse', 'main') === id)
+    expect(await own.finish()).toEqual([])
+  })
+
   test('commits that are made while a sync runs are on the host at the end', async () => {
     using two = new TwoRepositories()
     two.host.commit('one')

@@ -13,6 +13,8 @@ const FILES = [
   'HEAD',
   'packed-refs',
   'index',
+  // HEAD and index wait while it is there, and git may remove it without a change.
+  'index.lock',
   'logs/HEAD',
   'logs/refs/stash',
   'refs/stash',
@@ -63,7 +65,7 @@ export const fingerprintOfRefs = (dir: string, records: readonly string[]): stri
   fingerprint(
     dir,
     records,
-    FILES.filter(name => name !== 'index'),
+    FILES.filter(name => !name.startsWith('index')),
   )
 
 function look(path: string): string {

@@ -26,6 +26,7 @@ import {
 import { commitsIn, dropAside, setAside, withWorktrees } from './set-aside.ts'
 import {
   currentCommit,
+  type Head,
   hasStaged,
   knownTo,
   onlyInside,
@@ -125,6 +126,9 @@ export class RepositorySync {
     const isOpen = records.some(record => own.heads.get(record)?.isOpen === true)
     const isStaged = !isOpen && (await hasStaged(box.run, host.run, this.#at, records))
     const worktrees = [...own.heads.keys()].filter(record => !after.heads.has(record))
+    // `git status` holds the lock for a moment, and may end without a change.
+    const isLocked = ({ isBusy, isOpen }: Head): boolean => isBusy && !isOpen
+    if (out.waits) isLate ||= [...own.heads.values()].some(isLocked)
     const isHostBusy = out.waits && records.some(record => after.heads.get(record)?.isBusy === true)
     const facts = {
       isLate,
