@@ -5,7 +5,7 @@ import { whileAlone } from '../protect/while-alone.ts'
 import { isOfReview } from '../repository/own-repository.ts'
 import { ownDirectories, pendingIn } from '../repository/pending.ts'
 import { openReview, type Review } from '../review/open-review.ts'
-import { type Prepared, prepare } from './prepare.ts'
+import { type Prepared, prepareToLook } from './prepare.ts'
 import { adoptOptions, repositoryOptions } from './repository-options.ts'
 
 export interface ReviewOfProject {
@@ -20,14 +20,7 @@ export async function reviewOfProject(
   env: Readonly<Record<string, string | undefined>>,
   lock?: Lock,
 ): Promise<ReviewOfProject> {
-  const prepared = await prepare({
-    project,
-    command: [],
-    env,
-    allowUserExpansion: false,
-    offline: true,
-    flags: {},
-  })
+  const prepared = await prepareToLook(project, env)
   const gitDir = repositoryOptions(prepared)?.git.path
   const review = await openReview({ ...adoptOptions(prepared), gitDir }, lock)
   return { prepared, review, commits: await reviewedCommits(prepared) }

@@ -100,6 +100,10 @@ export async function prepare(
   return { load, seen, loaded, backend, alternative, facts, plan }
 }
 
+/** For a command that starts no sandbox: as the config has it, without flags. */
+export const prepareToLook = (project: Project, env: PrepareOptions['env']): Promise<Prepared> =>
+  prepare({ project, command: [], env, allowUserExpansion: false, offline: true, flags: {} })
+
 const ONE_USER = {
   name: 'daemon-user',
   how: 'commands run as the same user as the exec daemon: a command that kills it ends the sandbox',

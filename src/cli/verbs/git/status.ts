@@ -1,7 +1,7 @@
 import type { Project } from '../../../config/project.ts'
 import { asideIn, ownDirectories, type Pending, pendingIn } from '../../../repository/pending.ts'
 import type { SyncAllOptions } from '../../../repository/sync-all.ts'
-import { type Prepared, prepare } from '../../../run/prepare.ts'
+import { type Prepared, prepareToLook } from '../../../run/prepare.ts'
 import { repositoryOptions } from '../../../run/repository-options.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -45,14 +45,7 @@ export async function ownRepositories(
   project: Project,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<{ readonly prepared: Prepared; readonly repositories: readonly SyncAllOptions[] }> {
-  const prepared = await prepare({
-    project,
-    command: [],
-    env,
-    allowUserExpansion: false,
-    offline: true,
-    flags: {},
-  })
+  const prepared = await prepareToLook(project, env)
   const options = repositoryOptions(prepared)
   if (options === undefined) return { prepared, repositories: [] }
   const places = ownDirectories(options.world.sandbox.stateDir)
