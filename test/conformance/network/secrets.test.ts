@@ -122,7 +122,7 @@ forEachKind(
     for (const words of [['plan'], ['plan', '--json'], ['config', 'show'], ['logs'], ['logs', '--json']])
       expect(project.command(words, env).stdout).not.toContain('ZQXJKWzq')
   },
-  { containers: true, machines: true, timeout: 180_000 },
+  { containers: true, timeout: 180_000 },
 )
 
 const node = (url: string) =>

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DefineTest, skipUnless } from '../../skip.ts'
 import { inTurn } from '../conformance.ts'
-import { EVERYBODY, LAUNCHERS, onMachines, PEN, SLOWER, triesContainers, triesOthers } from '../launcher.ts'
+import { LAUNCHERS, PEN, SLOWER, triesContainers, triesOthers } from '../launcher.ts'
 import { seedOf } from '../seed.ts'
 import type { TestBackend } from '../test-backend.ts'
 import { makeCertificates } from './certificates.ts'
@@ -80,9 +80,6 @@ const OTHERS: readonly Kind[] = triesOthers
   ? LAUNCHERS.map(kindOf).filter(({ missing }) => missing === undefined)
   : []
 
-/** One kind of user is enough: the guest is the same. */
-const MACHINES: readonly Kind[] = EVERYBODY.slice(-1).map(onMachines).map(kindOf)
-
 interface Options {
   readonly timeout?: number
   /**
@@ -91,8 +88,6 @@ interface Options {
    * of them would take minutes and test the gateway again. Each claim runs on one engine, in turn.
    */
   readonly containers?: boolean
-  /** Whether it is tried in a virtual machine too. */
-  readonly machines?: boolean
   /**
    * An ordinary user is enough where root's case is the same: decisions of the gateway, commands on the host, and
    * clients. How the door is made and what is reachable without a rule runs for both.
@@ -105,13 +100,12 @@ interface Options {
 export const forEachKind = (
   title: string,
   body: (world: World, project: Project) => Promise<void>,
-  { timeout = 60_000, containers = false, machines = false, users, needs }: Options = {},
+  { timeout = 60_000, containers = false, users, needs }: Options = {},
 ): void => {
   const kinds = triesOthers ? (containers ? inTurn(OTHERS) : []) : KINDS
-  const others = machines && !triesOthers ? MACHINES : []
   const isThere = needs === undefined || existsSync(needs)
   const define = isThere ? inWorld : skipUnless(false, `${needs} is not installed`)
-  for (const kind of [...(users === 'ordinary' && !triesOthers ? kinds.slice(-1) : kinds), ...others]) {
+  for (const kind of users === 'ordinary' && !triesOthers ? kinds.slice(-1) : kinds) {
     const { missing } = kind
     const defineKind = missing === undefined ? define : skipUnless(false, missing)
     defineKind(
