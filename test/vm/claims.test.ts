@@ -40,7 +40,7 @@ inMachine(
       ).toMatchObject({ backend: 'vm' })
     })
 
-    onMachine('P16 input, output, exit codes, signals and terminals pass as elsewhere', async () => {
+    onOneMachine('P16 input, output, exit codes, signals and terminals pass as elsewhere', async () => {
       const bytes = new Uint8Array(3_000_000).map((_, i) => i * 7)
       const digest = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
       const passed = await here().sh('tee copy | sha256sum; echo to-stderr >&2; exit 7', { stdin: bytes })
@@ -125,7 +125,7 @@ inMachine(
       },
     )
 
-    onMachine('P22 a server gets the secret, and nothing inside or in pen’s state has it', async () => {
+    onOneMachine('P22 a server gets the secret, and nothing inside or in pen’s state has it', async () => {
       const { box, stateDir } = here()
       const used = await here().sh(
         `curl -sS -m 20 -H "x-api-key: $API_KEY" http://${recorder.target}/secret; echo "has $API_KEY"`,
@@ -196,7 +196,7 @@ inMachine(
       },
     )
 
-    onMachine('P5 a file that is granted while the guest runs is served, and no other', async () => {
+    onOneMachine('P5 a file that is granted while the guest runs is served, and no other', async () => {
       const { box } = here()
       const granted = box.directory(join(box.home, 'granted'))
       box.file(join(granted, 'file'), 'granted\n')

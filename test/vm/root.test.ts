@@ -83,7 +83,7 @@ cp /bin/true suid; chmod 4755 suid; mknod device b 8 0; chown 12345 plain; ln -s
       },
     )
 
-    onMachine(
+    onOneMachine(
       'P10 a root of the guest reaches an allowed host, and no other by any address or card',
       async () => {
         const own = `/root-${here().box.launcher.who.uid}`
