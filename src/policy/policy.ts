@@ -70,7 +70,7 @@ interface ExecPolicy {
   readonly maxOutput: Bytes
 }
 
-export interface ToolPolicy {
+interface ToolPolicy {
   readonly shell: boolean
   /** 'shown' means every program that the mounts show. */
   readonly allow: readonly string[] | 'shown'

@@ -41,7 +41,7 @@ export async function openFileBroker(options: FileBrokerOptions): Promise<Listen
 }
 
 /** A file that a secret is read from is denied, whatever is granted around it. */
-export function withoutSources({ files, workspace, network }: Policy): GrantedPolicy {
+function withoutSources({ files, workspace, network }: Policy): GrantedPolicy {
   const sources = network.secrets.flatMap(({ rule: { from }, source }) =>
     from.kind === 'file'
       ? [from.path, realPathOf(from.path)].map(path => ({
