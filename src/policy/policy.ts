@@ -70,7 +70,7 @@ interface ExecPolicy {
   readonly maxOutput: Bytes
 }
 
-interface ToolPolicy {
+export interface ToolPolicy {
   readonly shell: boolean
   /** 'shown' means every program that the mounts show. */
   readonly allow: readonly string[] | 'shown'

@@ -1,4 +1,4 @@
-import { printable } from '../base/printable.ts'
+import { printable } from '../../base/printable.ts'
 import type { Supervised } from './supervisor.ts'
 
 /** When the file broker opens its socket. Earlier requests wait for it. */

@@ -1,7 +1,7 @@
 /** Tells the user and the audit which limits a sandbox reached. */
-import type { Audit } from '../audit/append.ts'
-import type { RefusalTally } from '../audit/refusals.ts'
-import { describeHit, isWorthReporting, type LimitHit, raiseLimit } from '../limits/limit-hit.ts'
+import type { Audit } from '../../audit/append.ts'
+import type { RefusalTally } from '../../audit/refusals.ts'
+import { describeHit, isWorthReporting, type LimitHit, raiseLimit } from '../../limits/limit-hit.ts'
 
 export class LimitReports {
   readonly #audit: Audit

@@ -1,8 +1,8 @@
 /** What pen watches in the project while a sandbox runs. Each can end the sandbox. */
-import { PlaceWatch } from '../protect/watch-places.ts'
-import { GitlinkWatch } from '../repository/submodules/watch-gitlinks.ts'
-import { MountedPlaces } from '../survey/mounted-places.ts'
-import { heldPointers } from './repository-options.ts'
+import { PlaceWatch } from '../../protect/watch-places.ts'
+import { GitlinkWatch } from '../../repository/submodules/watch-gitlinks.ts'
+import { MountedPlaces } from '../../survey/mounted-places.ts'
+import { heldPointers } from '../repository-options.ts'
 import type { Supervised } from './supervisor.ts'
 
 export interface WatchOptions {
