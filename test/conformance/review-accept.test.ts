@@ -101,7 +101,7 @@ conformance(
     expect(pen(box, 'accept --yes').at(-1)).toBe('1')
     expect(pen(box, 'diff').join('\n')).toContain('no review layer')
   },
-  HERE,
+  { ...HERE, users: 'ordinary' },
 )
 
 conformance(
@@ -118,5 +118,5 @@ conformance(
     expect(pen(box, 'discard --yes').at(-1)).toBe('0')
     expect(box.host('ls; cat a')).toBe('a\ngone\n1\n')
   },
-  HERE,
+  { ...HERE, users: 'ordinary' },
 )

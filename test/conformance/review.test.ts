@@ -126,7 +126,7 @@ conformance(
       'second\nrefs/heads/main\nrefs/tags/mine\n',
     )
   },
-  HERE,
+  { ...HERE, users: 'ordinary' },
 )
 
 conformance(
@@ -146,7 +146,7 @@ conformance(
     expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(box.root)
     expect(readFileSync(join(box.project, 'f'), 'utf8')).toBe('x')
   },
-  HERE,
+  { ...HERE, users: 'ordinary' },
 )
 
 conformance(
@@ -160,7 +160,7 @@ conformance(
     expect(readdirSync(upper(box)).sort()).toEqual(['a', 'output'])
     expect(readdirSync(box.project)).toEqual(['a'])
   },
-  HERE,
+  { ...HERE, users: 'ordinary' },
 )
 
 conformance(
@@ -177,7 +177,7 @@ conformance(
     expect([granted.code, granted.stderr]).toEqual([2, expect.stringContaining('has something else there')])
     expect(readdirSync(victim)).toEqual([])
   },
-  HERE,
+  { ...HERE, users: 'ordinary' },
 )
 
 conformance(
