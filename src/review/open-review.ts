@@ -8,9 +8,11 @@ import { Accepted } from './accepted.ts'
 import type { Places } from './apply-changes.ts'
 import type { Change } from './change.ts'
 import type { Left } from './choose-changes.ts'
+import type { HostRepository } from './host-repository.ts'
 import { journalFile } from './journal.ts'
 import { type Layer, layerPaths, readLayer } from './layer.ts'
 import { Guard, markChanges } from './mark-changes.ts'
+import { markIgnored } from './mark-ignored.ts'
 import { mergeConflicts } from './merge-conflicts.ts'
 import { OpenDirectories } from './open-directories.ts'
 import { readChanges } from './read-changes.ts'
@@ -22,8 +24,7 @@ export interface ReviewOptions {
   readonly mayWrite: (path: string) => boolean
   readonly protectedPaths: readonly string[]
   readonly world: BoxWorld
-  /** The host's git directory. */
-  readonly gitDir: string | undefined
+  readonly repository: HostRepository | undefined
 }
 
 export interface Review {
@@ -63,8 +64,20 @@ export async function openReview(options: ReviewOptions, lock?: Lock): Promise<R
     })
     return mergeAll(marked, options, layer, places)
   }
-  return { layer, places, guard: new Guard(options), accepted, changes: await again(), recovered, again }
+  const changes = await withIgnored(await again(), options, places)
+  return { layer, places, guard: new Guard(options), accepted, changes, recovered, again }
 }
+
+const withIgnored = async (
+  changes: readonly Change[],
+  { repository, world, workspace }: ReviewOptions,
+  { layer }: Places,
+): Promise<readonly Change[]> =>
+  repository === undefined || changes.length === 0
+    ? changes
+    : await markIgnored(changes, { repository, world, workspace, empty: emptyIn(layer) })
+
+const emptyIn = (layer: string): string => `${layer}/empty`
 
 /** The record is written when a copy is done. */
 function readLayerChanges(
@@ -95,13 +108,13 @@ async function recover(stateDir: string, places: Places, held: Lock | undefined)
 
 async function mergeAll(
   changes: readonly Change[],
-  { gitDir, world }: ReviewOptions,
+  { repository, world }: ReviewOptions,
   { base }: Layer,
   { workspace, tree, layer }: Places,
 ): Promise<readonly Change[]> {
-  if (gitDir === undefined || base === null || changes.every(({ conflict }) => conflict === undefined))
+  if (repository === undefined || base === null || changes.every(({ conflict }) => conflict === undefined))
     return changes
   using directories = new OpenDirectories(workspace, tree, 'read')
-  using host = new HostGit(gitDir, `${layer}/empty`)
+  using host = new HostGit(repository.dir, emptyIn(layer))
   return await mergeConflicts(changes, { world, host: host.run, base, directories })
 }

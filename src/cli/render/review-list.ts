@@ -39,19 +39,23 @@ const GROUPS: readonly (readonly [title: string, fits: (change: Change) => boole
   ['changed:', () => true],
 ]
 
-/** Without generated trees. A renamed file is listed at its new path. */
+/** Without generated trees. A renamed file is listed at its new path, where that is listed and the old one has no mark. */
 export function listedGroups(
   changes: readonly Change[],
   { renames, named }: Pick<ListOptions, 'renames' | 'named'>,
 ): readonly (readonly [title: string, changes: readonly Change[]])[] {
-  const from = new Set(renames.values())
-  let rest = foldGenerated(changes, named).listed.filter(({ path }) => !from.has(path))
+  const { listed } = foldGenerated(changes, named)
+  const from = new Set(listed.map(({ path }) => renames.get(path)))
+  let rest = listed.filter(change => !from.has(change.path) || isMarked(change))
   return GROUPS.flatMap(([title, fits]) => {
     const inside = rest.filter(fits)
     rest = rest.filter(change => !fits(change))
     return inside.length === 0 ? [] : [[title, inside] as const]
   })
 }
+
+const isMarked = (change: Change): boolean =>
+  [change.refused, change.conflict, change.protected, change.attention].some(mark => mark !== undefined)
 
 export function reviewList(changes: readonly Change[], options: ListOptions): string[] {
   const { paint, renames, named } = options

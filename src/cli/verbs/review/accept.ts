@@ -68,13 +68,9 @@ export const verb = defineVerb({
         flags.yes || nothing || asksEach || confirm(`Apply ${counted(chosen) || 'commits'}?`, terminal)
       const agreed = flags.interactive ? askEach(chosen, review, terminal) : isAgreed ? chosen : []
       if (flags.commit !== undefined) {
-        const branch = await commitOnBranch(agreed, {
-          message: flags.commit,
-          branch: flags.branch,
-          prepared,
-          review,
-        })
-        answer({ version: 1, ...branch, left }, branch.line)
+        const options = { message: flags.commit, branch: flags.branch, named, prepared, review }
+        const { branch, commit, lines } = await commitOnBranch(agreed, options)
+        answer({ version: 1, branch, commit, left }, lines)
         return left.length === 0 ? EXIT.ok : EXIT.failed
       }
       if (agreed.length > MANY) terminal.note(`pen: applying ${agreed.length} changes …`)
