@@ -23,7 +23,7 @@ conformance(
     )
     const ran = await box.sh(
       `git config user.name u; git config user.email u@example.com; echo two >> a; git rm -q gone; mkdir d; echo new > d/new
-      git add .; git commit -qm two; echo three > untracked`,
+      git add .; git commit -qm two; echo three > untracked; sleep 0.7`,
       REVIEW,
     )
     expect([ran.code, ran.stderr]).toEqual([0, expect.stringContaining('pen accept')])
@@ -41,7 +41,8 @@ conformance(
     ])
     expect(box.host('git log --format=%s; git status --short')).toBe('two\none\n?? untracked\n')
     expect(lstatSync(join(box.project, 'd/new')).uid).toBe(box.launcher.who.uid)
-    // Everything is accepted, so the layer is gone.
+    // Everything is accepted, so the layer is gone, and so is what kept its commits.
+    expect(box.host('git for-each-ref refs/pen')).toBe('')
     expect(existsSync(join(stateDir(box), 'review'))).toBe(false)
     // A commit that needs consent comes after the user has seen it.
     await box.sh(
@@ -62,13 +63,13 @@ conformance(
   'P23 protected paths are accepted only by name, edits of the user are merged or stay, and the digest is what was shown',
   async box => {
     box.host(
-      'git init -q -b main; git config user.name u; git config user.email u@example.com; seq 9 > merges; echo 1 > conflicts; git add .; git commit -qm one',
+      'git init -q -b main; git config user.name u; git config user.email u@example.com; seq 9 > merges; echo 1 > conflicts; echo 1 > removed; git add .; git commit -qm one',
     )
     await box.sh(
-      'sed -i s/2/two/ merges; echo inside > conflicts; mkdir .vscode; echo {} > .vscode/tasks.json; mkfifo pipe; ln -s /etc/passwd out; echo x > draft',
+      'sed -i s/2/two/ merges; echo inside > conflicts; echo inside > removed; mkdir .vscode; echo {} > .vscode/tasks.json; mkfifo pipe; ln -s /etc/passwd out; echo x > draft',
       REVIEW,
     )
-    box.host('sed -i s/8/eight/ merges; echo outside > conflicts')
+    box.host('sed -i s/8/eight/ merges; echo outside > conflicts; rm removed')
     expect(pen(box, 'discard --yes draft').at(-1)).toBe('0')
     const shown = pen(box, 'diff')
     expect(shown).toContain('  + out  (to /etc/passwd; the link leads out of the project)')
@@ -79,6 +80,9 @@ conformance(
     expect(pen(box, 'accept --yes').at(-1)).toBe('1')
     expect(text(box, 'merges')).toBe('1\ntwo\n3\n4\n5\n6\n7\neight\n9\n')
     expect(text(box, 'conflicts')).toBe('outside\nagain\n')
+    expect(existsSync(join(box.project, 'removed'))).toBe(false)
+    expect(pen(box, 'accept --yes --overwrite removed').at(-1)).toBe('0')
+    expect(text(box, 'removed')).toBe('inside\n')
     expect([existsSync(join(box.project, '.vscode')), existsSync(join(box.project, 'pipe'))]).toEqual([
       false,
       false,
