@@ -63,13 +63,13 @@ conformance(
   'P23 protected paths are accepted only by name, edits of the user are merged or stay, and the digest is what was shown',
   async box => {
     box.host(
-      'git init -q -b main; git config user.name u; git config user.email u@example.com; seq 9 > merges; echo 1 > conflicts; echo 1 > removed; git add .; git commit -qm one',
+      'git init -q -b main; git config user.name u; git config user.email u@example.com; seq 9 > merges; echo 1 > conflicts; echo 1 > removed; echo 1 > mode; git add .; git commit -qm one',
     )
     await box.sh(
-      'sed -i s/2/two/ merges; echo inside > conflicts; echo inside > removed; mkdir .vscode; echo {} > .vscode/tasks.json; mkfifo pipe; ln -s /etc/passwd out; echo x > draft',
+      'sed -i s/2/two/ merges; echo inside > conflicts; echo inside > removed; chmod 755 mode; mkdir .vscode; echo {} > .vscode/tasks.json; mkfifo pipe; ln -s /etc/passwd out; echo x > draft',
       REVIEW,
     )
-    box.host('sed -i s/8/eight/ merges; echo outside > conflicts; rm removed')
+    box.host('sed -i s/8/eight/ merges; echo outside > conflicts; rm removed; echo 2 >> mode')
     expect(pen(box, 'discard --yes draft').at(-1)).toBe('0')
     const shown = pen(box, 'diff')
     expect(shown).toContain('  + out  (to /etc/passwd; the link leads out of the project)')
@@ -80,6 +80,7 @@ conformance(
     expect(pen(box, 'accept --yes').at(-1)).toBe('1')
     expect(text(box, 'merges')).toBe('1\ntwo\n3\n4\n5\n6\n7\neight\n9\n')
     expect(text(box, 'conflicts')).toBe('outside\nagain\n')
+    expect([text(box, 'mode'), lstatSync(join(box.project, 'mode')).mode & 0o777]).toEqual(['1\n2\n', 0o755])
     expect(existsSync(join(box.project, 'removed'))).toBe(false)
     expect(pen(box, 'accept --yes --overwrite removed').at(-1)).toBe('0')
     expect(text(box, 'removed')).toBe('inside\n')
