@@ -164,7 +164,7 @@ export interface Placement {
 }
 
 /** What a backend needs to judge actions itself. */
-export interface Rules {
+interface Rules {
   readonly policy: Policy
   /** The name of the sandbox, for commands in refusals. */
   readonly sandbox: string | undefined
@@ -186,7 +186,7 @@ export interface Image {
 }
 
 /** What only containers need. */
-export interface ContainerOptions {
+interface ContainerOptions {
   readonly image: Image | undefined
   /** The container that was requested before the plan. */
   readonly headStart: HeadStart | undefined
