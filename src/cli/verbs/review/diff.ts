@@ -24,7 +24,7 @@ export const verb = defineVerb({
   name: 'diff',
   summary: 'Show what a sandbox with --review changed',
   details:
-    'Lists all changes that are not in the project yet, then shows each file. Deleted files, and files that your machine would run, come first. A generated tree such as node_modules is one line: name it to open it. The digest is for pen accept --yes --expect. Exit code 0 if there is no change, 1 otherwise.',
+    'Lists all changes that are not in the project yet, then shows each file. Deleted files, and files that your machine would run, come first. A tree that git ignores, or a new node_modules, is one line: name it to open it. The digest is for pen accept --yes --expect. Exit code 0 if there is no change, 1 otherwise.',
   flags: {
     stat: { kind: 'boolean', about: 'only the list, with the number of lines' },
     'name-only': { kind: 'boolean', about: 'only the paths' },
