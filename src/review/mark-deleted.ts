@@ -10,7 +10,7 @@ import type { Accepted } from './accepted.ts'
 import type { Change } from './change.ts'
 import { unlocked } from './entry.ts'
 import type { HostRepository } from './host-repository.ts'
-import type { OpenDirectories } from './open-directories.ts'
+import { type OpenDirectories, parentOf } from './open-directories.ts'
 import { isCopiedUp } from './overlay-marks.ts'
 
 export interface DeletedOptions {
@@ -28,8 +28,9 @@ export async function markDeleted(
   changes: readonly Change[],
   { directories, repository, base, accepted, empty }: DeletedOptions,
 ): Promise<readonly Change[]> {
-  const copies = new Set(changes.filter(change => isCopy(change, directories)))
-  const isEdited = (change: Change): boolean => change.kind === 'added' && copies.has(change)
+  const copies = copiesIn(changes, directories)
+  const isEdited = (change: Change): boolean =>
+    change.kind === 'added' && change.after?.type === 'file' && copies.has(change)
   if (!changes.some(isEdited)) return changes
   /** It may be what another one was moved from. */
   const isSource = (change: Change): boolean =>
@@ -46,8 +47,20 @@ export async function markDeleted(
   )
 }
 
+/** Sorted by path, so that a directory comes before what is in it. In a new one, nothing was in this place. */
+function copiesIn(changes: readonly Change[], directories: OpenDirectories): ReadonlySet<Change> {
+  const copies = new Set<Change>()
+  const made = new Set<string>()
+  for (const change of changes) {
+    const isInMade = made.has(parentOf(change.path))
+    if (!isInMade && isCopy(change, directories)) copies.add(change)
+    else if (change.kind === 'added' && change.after?.type === 'directory') made.add(change.path)
+  }
+  return copies
+}
+
 function isCopy({ path, after }: Change, directories: OpenDirectories): boolean {
-  if (after?.type !== 'file') return false
+  if (after?.type !== 'file' && after?.type !== 'directory') return false
   try {
     const { layer, name } = directories.find(path)
     return layer !== undefined && unlocked(layer, name, () => isCopiedUp(layer, name))
