@@ -166,6 +166,8 @@ export interface Placement {
 /** What a backend needs to judge actions itself. */
 interface Rules {
   readonly policy: Policy
+  /** The name of the sandbox, for commands in refusals. */
+  readonly sandbox: string | undefined
   /** The command as the user wrote it, without words that pen puts in front. */
   readonly command: readonly string[]
   readonly world: PathWorld
