@@ -8,7 +8,7 @@ import { PEN } from './launcher.ts'
 import { stateDir } from './pen-command.ts'
 
 const REVIEW = { flags: ['--review'] }
-const HERE: Options = { needs: 'bubblewrap' }
+const HERE: Options = { needs: 'hostKernel' }
 
 /** Its exit code is the last line. */
 const pen = (box: Box, args: string): string[] =>

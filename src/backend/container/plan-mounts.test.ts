@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import type { Step } from '../../plan/plan.ts'
+import type { HostPath } from '../../policy/files/path.ts'
 import { planMounts, refuseVolumes } from './plan-mounts.ts'
 
 const bind = (at: string, mode: 'ro' | 'rw', from = at) => ({ op: 'bind', from, at, mode, why: '' })
-const mounts = (...steps: object[]) => planMounts({ steps: steps as Step[] })
+const mounts = (...steps: object[]) => planMounts({ steps: steps as Step[], workspace: '/p' as HostPath })
 
 describe('what the engine mounts and what pen holds', () => {
   test('a protected place, its pins and a denied one in a writable grant are held, in the order of the plan', () => {
@@ -61,8 +62,8 @@ describe('what the engine mounts and what pen holds', () => {
         at: '/p/a',
         from: '/p/a',
         shows: [
-          { from: '/p/a/b', at: '/p/a/b', mode: 'ro', byEngine: false },
-          { from: '/volume', at: '/p/a/v', mode: 'rw', byEngine: true },
+          { from: '/p/a/b', at: '/p/a/b', mode: 'ro', isMounted: false },
+          { from: '/volume', at: '/p/a/v', mode: 'rw', isMounted: true },
         ],
       },
       { how: 'cover', at: '/p/a/b/.env', from: '/p/a/b/.env' },
