@@ -27,7 +27,7 @@ export interface Options {
   readonly needs?: Trait
   /** Why the process backend alone is enough: the claim has no part inside a sandbox. */
   readonly once?: string
-  /** It holds with `--review` too: `all`, or for an ordinary user, where root's case is the same. */
+  /** It holds with `--review` too: `all`, or for an ordinary user's processes, where the other cases are the same. */
   readonly review?: 'all' | 'ordinary'
   /** Requirements beyond a sandbox. */
   readonly define?: DefineTest
@@ -51,10 +51,11 @@ export function onEachLauncher(
     if (why !== undefined) console.log(`not of ${name}: ${title} (${why})`)
     return why === undefined
   })
-  const layered = review === undefined ? [] : REVIEW_LAUNCHERS.slice(review === 'all' ? 0 : -1)
-  const tried = triesContainers && !TRIES_ALL ? inTurn(here) : here
+  const forOrdinary = review === 'ordinary' && !triesContainers ? REVIEW_LAUNCHERS.slice(-1) : []
+  const layered = review === 'all' ? REVIEW_LAUNCHERS : forOrdinary
+  const tried = [here, layered].flatMap(all => (triesContainers && !TRIES_ALL ? inTurn(all) : all))
   const start = triesContainers && !alone ? atOnce(tried, body) : body
-  for (const launcher of [...tried, ...layered]) {
+  for (const launcher of tried) {
     const { name, missing } = launcher
     const defineHere = missing === undefined ? define : skipUnless(false, missing)
     defineHere(`${title} (${name})`, () => start(launcher), timeout * SLOWER)
@@ -72,10 +73,9 @@ let turn = 0
 
 function inTurn(here: readonly Launcher[]): readonly Launcher[] {
   const there = here.filter(({ missing }) => missing === undefined)
-  const one = there[turn++ % Math.max(1, there.length)]
-  return one === undefined
-    ? here
-    : here.filter(launcher => launcher === one || launcher.missing !== undefined)
+  if (there.length === 0) return here
+  const one = there[turn++ % there.length]
+  return here.filter(launcher => launcher === one || launcher.missing !== undefined)
 }
 
 /** Engines mostly wait. The first test of a claim starts the runs of the others too. */

@@ -1,6 +1,6 @@
 /**
- * Holds the lock of a review layer until a container has ended, also when pen was killed: the engine ends it then, and
- * until its last process is gone no other sandbox may mount the layer.
+ * Holds the lock of a review layer until a container has ended, also when pen was killed. Until the last process is
+ * gone, no other sandbox may mount the layer.
  */
 import { closeSync } from 'node:fs'
 import { findTool, missingTool } from '../../base/find-tool.ts'
