@@ -19,7 +19,7 @@ export interface PlacedHold {
   readonly shows?: readonly Shown[]
 }
 
-export interface Shown extends Bind {
+interface Shown extends Bind {
   /** It has a mount of its own, with its mode. */
   readonly isMounted: boolean
 }
