@@ -7,7 +7,7 @@ import { readRegularFile } from '../base/regular-file.ts'
 import { locate } from '../config/locate.ts'
 import { hostsFile, quoted, whileLocked } from './ssh-host.ts'
 
-export interface Place {
+interface Place {
   readonly home: string
   /** `~/.pen`. */
   readonly state: string

@@ -30,7 +30,7 @@ export const sshPaths = (stateDir: string) => {
 /** The file with the blocks of all sandboxes, for an `Include`. `state` is `~/.pen`. */
 export const hostsFile = (state: string): string => `${state}/ssh/config`
 
-export interface SshHost {
+interface SshHost {
   /** What follows `ssh`. */
   readonly host: string
   /** A config with this host alone. */
