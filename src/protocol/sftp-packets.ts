@@ -76,7 +76,7 @@ export class PacketReader {
   }
 }
 
-export const byte = (value: number): Buffer => Buffer.of(value)
+const byte = (value: number): Buffer => Buffer.of(value)
 
 export function number(value: number): Buffer {
   const bytes = Buffer.alloc(4)
