@@ -37,7 +37,7 @@ export async function runSftpServer(words: readonly string[]): Promise<ExitCode>
   return EXIT.ok
 }
 
-function answer(request: PacketReader, files: SftpFiles): Buffer {
+export function answer(request: PacketReader, files: SftpFiles): Buffer {
   const kind = request.byte()
   if (kind === INIT)
     return packet(VERSION, number(3), ...EXTENSIONS.flatMap(([name, version]) => [text(name), text(version)]))
