@@ -81,7 +81,7 @@ async function runOrder(
   started: (execution: Execution) => void,
 ): Promise<void> {
   // The client may close the channel or hang up at any time.
-  channel.on('error', () => undefined)
+  for (const stream of [channel, channel.stderr]) stream.on('error', () => undefined)
   const end = order.terminal === undefined ? '\n' : '\r\n'
   const say = (line: string): void => void channel.stderr.write(`pen: ${printable(line, 1024)}${end}`)
   let code: ExitCode = EXIT.pen

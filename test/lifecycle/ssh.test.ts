@@ -74,8 +74,14 @@ lifecycleTest('P10 ssh -L reaches servers of the sandbox and nothing else, until
   expect(await exchange(good, 'x')).toBe('hello x')
   expect(await exchange(other, 'x')).toMatch(/^(ECONNRESET)?$/)
   // A second session over the first connection.
-  const over = await client.ssh(['echo over'], { flags: ['-S', socket] })
-  expect(over).toMatchObject({ code: 0, stdout: 'over\n' })
+  const over = ['-S', socket, '-o', 'ProxyCommand=false']
+  expect(await client.ssh(['echo over'], { flags: over })).toMatchObject({ code: 0, stdout: 'over\n' })
+  // One that breaks ends its command, and no other.
+  const broken = client.begin(['echo up; sleep 1234'], { flags: over })
+  await broken.printed('up')
+  broken.child.kill('SIGKILL')
+  await until(async () => (await here.sh('pgrep -f "sleep 123[4]"')).code === 1, 5000)
+  expect(await client.ssh(['echo over'], { flags: over })).toMatchObject({ code: 0, stdout: 'over\n' })
   const back = await client.ssh(['true'], {
     flags: ['-S', 'none', '-o', 'ExitOnForwardFailure=yes', '-R', '0:x:1'],
   })
