@@ -34,9 +34,13 @@ function fetchInto(kept: string, what: string, integrity: string): void {
   try {
     run(['npm', 'pack', '--silent', '--prefer-offline', '--pack-destination', made, what])
     const [archive = ''] = readdirSync(made)
-    const digest = createHash('sha512').update(readFileSync(join(made, archive))).digest('base64')
+    const digest = createHash('sha512')
+      .update(readFileSync(join(made, archive)))
+      .digest('base64')
     if (`sha512-${digest}` !== integrity)
-      throw new Error(`${what} is not the package that package-lock.json names: its digest is sha512-${digest}`)
+      throw new Error(
+        `${what} is not the package that package-lock.json names: its digest is sha512-${digest}`,
+      )
     run(['tar', '--extract', '--gzip', '--no-same-owner', '--file', join(made, archive), '--directory', made])
     rmSync(join(made, archive))
     renameSync(made, kept)

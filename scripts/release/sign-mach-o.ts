@@ -48,7 +48,10 @@ export function sign(program: Buffer): Buffer {
   signed.write(NAME, directory + DIRECTORY_HEADER, 'latin1')
   for (let page = 0; page < pages; page++) {
     const bytes = signed.subarray(page * PAGE.bytes, Math.min((page + 1) * PAGE.bytes, end))
-    createHash('sha256').update(bytes).digest().copy(signed, directory + hashes + page * SHA256.bytes)
+    createHash('sha256')
+      .update(bytes)
+      .digest()
+      .copy(signed, directory + hashes + page * SHA256.bytes)
   }
   return signed
 }

@@ -32,7 +32,22 @@ export function runIn(root: string, release: string, script: string): string {
   const at = join(root, 'opt/release')
   rmSync(at, { recursive: true, force: true })
   cpSync(release, at, { recursive: true })
-  return run('unshare', '--mount', '--pid', '--fork', '--propagation', 'private', 'sh', '-ec', ENTER, 'sh', root, 'sh', '-ec', script)
+  return run(
+    'unshare',
+    '--mount',
+    '--pid',
+    '--fork',
+    '--propagation',
+    'private',
+    'sh',
+    '-ec',
+    ENTER,
+    'sh',
+    root,
+    'sh',
+    '-ec',
+    script,
+  )
 }
 
 function unpack(root: string, name: string, to: string): void {
