@@ -1,6 +1,6 @@
 /**
- * Review workspaces at work: `npm ci` with and without review, three sandboxes at once, a file of 4 GiB, and 100,000 changed files, each
- * shown, accepted, and accepted after a SIGKILL. Takes minutes, 10 GiB of disk, and packages from npm.
+ * Review workspaces at work: `npm ci` with and without review, and three sandboxes at once. Then a file of 4 GiB and
+ * 100,000 changed files, shown, accepted, and accepted after a SIGKILL. Takes minutes, 10 GiB, and packages from npm.
  *
  *   bun bench/review-work.ts [npm] [three] [large] [many]
  */
