@@ -32,7 +32,7 @@ export interface Options {
   readonly users?: 'ordinary'
   /** Why the process backend alone is enough: the claim has no part inside a sandbox. */
   readonly once?: string
-  /** It holds with `--review` too: `all`, or for an ordinary user, where root's case is the same. */
+  /** It holds with `--review` too: `all`, or for an ordinary user's processes, where the other cases are the same. */
   readonly review?: 'all' | 'ordinary'
   /** Requirements beyond a sandbox. */
   readonly define?: DefineTest
@@ -67,10 +67,11 @@ export function onEachLauncher(
     if (why !== undefined) console.log(`not of ${name}: ${title} (${why})`)
     return why === undefined
   })
-  const layered = review === undefined ? [] : REVIEW_LAUNCHERS.slice(review === 'all' ? 0 : -1)
-  const tried = inTurn(here)
+  const forOrdinary = review === 'ordinary' && !triesContainers ? REVIEW_LAUNCHERS.slice(-1) : []
+  const layered = review === 'all' ? REVIEW_LAUNCHERS : forOrdinary
+  const tried = [...inTurn(here), ...inTurn(layered)]
   const start = triesContainers && !alone ? atOnce(tried, body) : body
-  for (const launcher of [...tried, ...layered]) {
+  for (const launcher of tried) {
     const { name, missing } = launcher
     const defineHere = missing === undefined ? define : skipUnless(false, missing)
     defineHere(`${title} (${name})`, () => start(launcher), timeout * SLOWER)
@@ -91,8 +92,9 @@ export function inTurn<Of extends { readonly missing?: string | undefined }>(
 ): readonly Of[] {
   if (!triesContainers || TRIES_ALL) return here
   const there = here.filter(({ missing }) => missing === undefined)
-  const one = there[turn++ % Math.max(1, there.length)]
-  return one === undefined ? here : here.filter(other => other === one || other.missing !== undefined)
+  if (there.length === 0) return here
+  const one = there[turn++ % there.length]
+  return here.filter(other => other === one || other.missing !== undefined)
 }
 
 /** Engines mostly wait. The first test of a claim starts the runs of the others too. */

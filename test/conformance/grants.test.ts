@@ -318,8 +318,11 @@ conformance(
   async box => {
     const run = startLoop(box)
     await run.inside(files('ls'))
-    const [inside = ''] = insides(box)
-    expect(lstatSync(join(inside, 'broker')).isSocket()).toBe(true)
+    // A virtual machine has a directory for QEMU too.
+    const isSocket = (dir: string) =>
+      lstatSync(join(dir, 'broker'), { throwIfNoEntry: false })?.isSocket() === true
+    const [inside = ''] = insides(box).filter(isSocket)
+    expect(inside).not.toBe('')
     const connect = `import os, socket
 os.chdir('${inside}')
 s = socket.socket(socket.AF_UNIX); s.connect('broker'); print('connected')`

@@ -5,7 +5,7 @@ import { EXIT } from '../../src/base/error.ts'
 import { openPtyPair } from '../../src/terminal/pty.ts'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
-import { PEN } from './launcher.ts'
+import { PEN, SLOWER } from './launcher.ts'
 
 /** A run on a terminal that shows nothing until it is resumed, like one behind a stalled connection. */
 function onStalledTerminal(box: Box, ...words: readonly string[]) {
@@ -58,12 +58,13 @@ const DIAL = `(sleep 0.5; bash -c "exec 3<>/dev/tcp/${LONG}/443") &`
 conformance(
   'P13 a blocked terminal stops no timer: the wall time ends the sandbox',
   async box => {
-    const words = ['--ask', '--wall', '2s', '--', 'sh', '-c', `${DIAL} ${FLOOD}`]
+    const wall = 2 * SLOWER
+    const words = ['--ask', '--wall', `${wall}s`, '--', 'sh', '-c', `${DIAL} ${FLOOD}`]
     const { child, show } = onStalledTerminal(box, ...words)
     expect(await untilStill(join(box.project, 'beat'), 20_000)).toBe(true)
     const seen = await show()
     expect(await child.exited).toBe(EXIT.timeout)
-    expect(seen.slice(-2000)).toContain('limits.wall is 2 s')
+    expect(seen.slice(-2000)).toContain(`limits.wall is ${wall} s`)
   },
   { users: 'ordinary' },
 )
