@@ -7,7 +7,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Launcher } from '../conformance/launcher.ts'
 import { until } from '../until.ts'
-import { type AgentName, AgentProject, onEachUser, SECRET_WORD } from './agent-project.ts'
+import { type AgentName, AgentProject, onUsersOf, SECRET_WORD } from './agent-project.ts'
 import type { ListenAt, Protocol, ToolCall } from './mock-model.ts'
 
 /** Retries until a person allows the host, for at most twenty seconds. */
@@ -34,8 +34,10 @@ export interface PresetClaim {
 }
 
 export function claimPreset(claim: PresetClaim): void {
-  onEachUser(`pen agent ${claim.agent}: a tool call writes, is refused, and is allowed meanwhile`, launcher =>
-    tryPreset(claim, launcher),
+  onUsersOf(
+    claim.agent,
+    `pen agent ${claim.agent}: a tool call writes, is refused, and is allowed meanwhile`,
+    launcher => tryPreset(claim, launcher),
   )
 }
 
