@@ -6,12 +6,14 @@ import { lstatSync, unlinkSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { findHome } from '../config/locate.ts'
 import { DOCUMENTS } from '../config/pen-directory.ts'
+import { fullPath } from '../hooks/hook-file.ts'
+import { readRecords, removeHooks } from '../hooks/install.ts'
 import { forgetSandbox, refuseWhileRunning, removeIfEmpty, removeState } from './forget.ts'
 import { collectLeftovers, type Leftover } from './leftovers.ts'
 import { listSandboxes, namesIn, refuseStateOfOthers, stateOfUser } from './list.ts'
 
 export interface Removed {
-  readonly kind: Exclude<Leftover['kind'], 'record'> | 'sandbox' | 'directory'
+  readonly kind: Exclude<Leftover['kind'], 'record'> | 'hook' | 'sandbox' | 'directory'
   readonly name: string
 }
 
@@ -38,7 +40,9 @@ export async function uninstall({ remove, keepConfig, discard }: Options): Promi
   for (const { stateDir, record } of known) refuseWhileRunning(stateDir, record?.pid)
   const state = stateOfUser()
   const wasThere = lstatSync(state, { throwIfNoEntry: false }) !== undefined
-  const left: PenError[] = []
+  // First: without pen, the hooks of agents refuse every command.
+  const hooks = remove ? await removeHooks(() => true) : { removed: readRecords(), left: [] }
+  const left: PenError[] = [...hooks.left]
   const orLeft = async (work: () => Promise<void> | void): Promise<void> => {
     try {
       await work()
@@ -64,6 +68,7 @@ export async function uninstall({ remove, keepConfig, discard }: Options): Promi
   const isLeft = (stateDir: string): boolean => left.some(({ at }) => `${at}/`.startsWith(`${stateDir}/`))
   return {
     removed: [
+      ...hooks.removed.map(record => ({ kind: 'hook', name: fullPath(record) }) as const),
       ...known.flatMap(({ id, stateDir }) =>
         isLeft(stateDir) ? [] : [{ kind: 'sandbox', name: id } as const],
       ),

@@ -1,6 +1,7 @@
 /** Completions of values, by the placeholder in help. A test finds placeholders without a row. */
 import { readFileGrants } from '../../config/grants/file-grants.ts'
 import { findProject, namesOf } from '../../config/project.ts'
+import { HOOKED_AGENTS } from '../../hooks/agents.ts'
 import { listSandboxes } from '../../lifecycle/list.ts'
 import { GROUPS } from '../../policy/network/groups.ts'
 import type { Limits } from '../../policy/policy.ts'
@@ -111,6 +112,7 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'accept path': PATHS,
   'discard path': PATHS,
   'agent name': agentNames,
+  'hook agent': () => words(Object.keys(HOOKED_AGENTS)),
   'help verb': (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
   // The host does not know which ports are open inside.
   'forward port': () => NOTHING,

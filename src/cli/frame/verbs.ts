@@ -93,6 +93,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     common: ['agent', 'build'],
     verbs: {
       agent: () => import('../verbs/agents/agent.ts'),
+      hook: () => import('../verbs/agents/hook.ts'),
       mcp: () => import('../verbs/agents/mcp.ts'),
       build: () => import('../verbs/agents/build.ts'),
     },
