@@ -13,6 +13,7 @@ const VERBS: ReadonlyMap<string, 'known' | 'may-be-new'> = new Map([
     'exec',
     'shell',
     'forward',
+    'open',
     'status',
     'stats',
     'stop',

@@ -25,6 +25,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
       restart: () => import('../verbs/sandbox/restart.ts'),
       status: () => import('../verbs/sandbox/status.ts'),
       forward: () => import('../verbs/sandbox/forward.ts'),
+      open: () => import('../verbs/sandbox/open.ts'),
       ls: () => import('../verbs/sandbox/ls.ts'),
       stats: () => import('../verbs/sandbox/stats.ts'),
       rm: () => import('../verbs/sandbox/rm.ts'),
