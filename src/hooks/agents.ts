@@ -1,5 +1,7 @@
 /** The agents on the host whose commands `pen hook` sends into the sandbox, as data. docs/decisions/0091-hooks.md has the facts. */
 
+import { opencodePlugin } from './opencode-plugin.ts'
+
 export type Scope = 'project' | 'user'
 
 export type HookedName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'cursor'
@@ -21,7 +23,8 @@ export type HookFile =
   | {
       readonly kind: 'own'
       readonly path: Readonly<Record<Scope, string>>
-      readonly text: (pen: readonly string[], command: string) => string
+      /** `exec`: the words before each rewritten command. */
+      readonly text: (exec: readonly string[], command: string) => string
     }
 
 export interface HookedAgent {
@@ -38,8 +41,8 @@ export interface HookedAgent {
   readonly refused: Readonly<Record<string, string>>
   /** A variable with which the user moved the agent's own directory. pen then installs for projects alone. */
   readonly movedBy: string
-  /** Why a hook in the project would often not run, and commands would run on the host. */
-  readonly notInProject?: string
+  /** The only scope in which the hook is safe, and why. */
+  readonly only?: { readonly scope: Scope; readonly why: string }
   /** What the user must know or do. */
   readonly notes: readonly string[]
 }
@@ -84,6 +87,10 @@ export const HOOKED_AGENTS: Readonly<Record<HookedName, HookedAgent>> = {
   codex: {
     title: 'Codex CLI',
     movedBy: 'CODEX_HOME',
+    only: {
+      scope: 'project',
+      why: 'a rule of Codex for all projects would let a command choose the project',
+    },
     files: [
       {
         kind: 'settings',
@@ -96,8 +103,10 @@ export const HOOKED_AGENTS: Readonly<Record<HookedName, HookedAgent>> = {
       {
         kind: 'own',
         path: { project: '.codex/rules/pen.rules', user: '.codex/rules/pen.rules' },
-        text: pen =>
-          `# Written by pen hook codex. Only pen's commands leave Codex's own sandbox: pen has another one for them.\nprefix_rule(pattern = [${[...pen, 'exec'].map(quoted).join(', ')}], decision = "allow")\n`,
+        text: exec =>
+          `# Written by pen hook codex. These commands leave Codex's own sandbox: pen has another one for them.
+prefix_rule(pattern = [${exec.map(quoted).join(', ')}], decision = "allow")
+`,
       },
     ],
     shell: ['Bash'],
@@ -112,8 +121,10 @@ export const HOOKED_AGENTS: Readonly<Record<HookedName, HookedAgent>> = {
   },
   gemini: {
     title: 'Gemini CLI',
-    notInProject:
-      'Gemini CLI ignores the hooks of a folder that it does not trust, and runs commands all the same',
+    only: {
+      scope: 'user',
+      why: 'Gemini CLI ignores the hooks of a folder that it does not trust, and runs commands all the same',
+    },
     movedBy: 'GEMINI_CLI_HOME',
     files: [
       {
@@ -148,20 +159,7 @@ export const HOOKED_AGENTS: Readonly<Record<HookedName, HookedAgent>> = {
       {
         kind: 'own',
         path: { project: '.opencode/plugin/pen.js', user: '.config/opencode/plugin/pen.js' },
-        text: (_pen, command) => `// Written by pen hook opencode: shell commands run in pen's sandbox.
-const { spawnSync } = process.getBuiltinModule('node:child_process')
-export const Pen = async ({ directory }) => ({
-  'tool.execute.before': async ({ tool }, output) => {
-    const input = JSON.stringify({ tool_name: tool, tool_input: output.args, cwd: directory })
-    const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', ${quoted(command)}], { input, encoding: 'utf8', cwd: directory })
-    if (status !== 0) throw new Error(stderr || 'pen did not answer')
-    if (stdout === '') return
-    const { deny, input: changed } = JSON.parse(stdout)
-    if (deny !== undefined) throw new Error(deny)
-    Object.assign(output.args, changed)
-  },
-})
-`,
+        text: (_exec, command) => opencodePlugin(command),
       },
     ],
     shell: ['bash'],

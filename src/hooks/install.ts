@@ -9,7 +9,7 @@ import { withLock } from '../config/lock.ts'
 import { makeStateDirectory } from '../config/project.ts'
 import { HOOKED_AGENTS, type HookedName, type HookFile, type Scope } from './agents.ts'
 import { fullPath, type Place, readPlace, removePlace, writePlace } from './hook-file.ts'
-import { oneWord } from './judge-call.ts'
+import { execWords, oneWord } from './judge-call.ts'
 import { insertEntry, refuseMarked, removeEntry } from './settings-text.ts'
 
 export interface Change {
@@ -57,7 +57,7 @@ export function planHook(agent: HookedName, scope: Scope, workspace: string): re
           what: `${fullPath(place)} exists, and is not pen's`,
           hint: 'move it away',
         })
-      const text = file.text(ownProgram(), line)
+      const text = file.text(execWords(ownProgram(), workspace), line)
       return { place, before, after: text, inserted: text, file, others: 0 }
     }
     const { event, comments, entry, empty } = file

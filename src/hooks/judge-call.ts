@@ -51,12 +51,21 @@ export async function judgeCall({ tool, input }: ToolCall, context: CallContext)
   return PASS
 }
 
+/** The beginning of every rewritten command. After `--` no flag of pen is possible. */
+export const execWords = (pen: readonly string[], project: string): readonly string[] => [
+  ...pen,
+  'exec',
+  '--project',
+  project,
+  '--',
+]
+
 /** Bash where the sandbox has it, as agents expect. */
 const SHELL = 'exec "$(command -v bash || echo sh)" -c "$0"'
 
 function intoSandbox(command: string, input: ToolCall['input'], { pen, world }: CallContext): Verdict {
   if (command.includes('\0')) return refuse('the command has a NUL byte')
-  const words = [...pen, 'exec', '--project', world.workspace, '--', 'sh', '-c', SHELL, command]
+  const words = [...execWords(pen, world.workspace), 'sh', '-c', SHELL, command]
   return { kind: 'rewrite', input: { ...input, command: words.map(oneWord).join(' ') } }
 }
 

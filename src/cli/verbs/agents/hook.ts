@@ -1,7 +1,7 @@
 import { EXIT, PenError } from '../../../base/error.ts'
 import { nearest } from '../../../base/nearest.ts'
 import { printable, visible } from '../../../base/printable.ts'
-import { findProject, projectHere } from '../../../config/project.ts'
+import { findProject } from '../../../config/project.ts'
 import { HOOKED_AGENTS, type HookedName, isHookedName, type Scope } from '../../../hooks/agents.ts'
 import { fullPath } from '../../../hooks/hook-file.ts'
 import {
@@ -74,16 +74,20 @@ export const verb = defineVerb({
       return EXIT.ok
     }
     const scope = flags.user ? 'user' : 'project'
-    const { title, notes, movedBy, notInProject } = HOOKED_AGENTS[agent]
-    if (scope === 'project' && notInProject !== undefined)
-      throw new PenError('USAGE', { what: notInProject, at: '--project', hint: `pen hook ${agent} --user` })
+    const { title, notes, movedBy, only } = HOOKED_AGENTS[agent]
+    if (only !== undefined && scope !== only.scope)
+      throw new PenError('USAGE', {
+        what: only.why,
+        at: `--${scope}`,
+        hint: `pen hook ${agent} --${only.scope}`,
+      })
     if (scope === 'user' && process.env[movedBy])
       throw new PenError('USAGE', {
         what: `${movedBy} moves the settings of ${title}`,
         at: '--user',
         hint: `pen hook ${agent} in each project`,
       })
-    const changes = planHook(agent, scope, projectHere().world.workspace)
+    const changes = planHook(agent, scope, findProject().world.workspace)
     const shown = [
       ...changes.flatMap(asText),
       ...notes.map(note => `note: ${note}`),
