@@ -43,6 +43,8 @@ const HIDDEN = new Map([
   ['__supervise', () => import('./backend/soft/gate/supervise.ts').then(mode => mode.supervise())],
   ['__exec-daemon', () => import('./guest/exec-daemon.ts').then(mode => mode.runExecDaemon(argv.slice(1)))],
   ['__file', () => import('./guest/file-tool.ts').then(mode => mode.runFileTool(argv.slice(1)))],
+  ['__sftp', () => import('./guest/sftp-server.ts').then(mode => mode.runSftpServer(argv.slice(1)))],
+  ['__ssh', () => import('./ssh-server/serve.ts').then(mode => mode.serveSsh(argv.slice(1)))],
   ['__listed', () => import('./guest/listed.ts').then(mode => mode.runListed(argv.slice(1)))],
 ])
 const hidden = HIDDEN.get(argv[0] ?? '')

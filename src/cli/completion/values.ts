@@ -15,6 +15,8 @@ import { SHELLS } from './scripts.ts'
 export interface Context {
   readonly table: VerbTable
   readonly env: Readonly<Record<string, string | undefined>>
+  /** The sandbox that the user named. */
+  readonly name?: string | undefined
 }
 
 type Source = (current: string, context: Context) => Offer | Promise<Offer>
@@ -51,18 +53,20 @@ const sandboxes =
   }
 const anySandbox = sandboxes(() => true)
 
+const sandboxNames: Source = () => words(namesOf(findProject().shared.stateDir))
+
 /** Values of flags, by their placeholder in help. */
 export const VALUES: Readonly<Record<string, Source>> = {
   PATH: PATHS,
   'HOST:PORT': refused,
   'NAME[=VALUE]': (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
   NAME: (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
-  SANDBOX: () => words(namesOf(findProject().shared.stateDir)),
+  SANDBOX: sandboxNames,
   KEY: (_, { env }) => words(Object.keys(env).filter(name => /_(KEY|TOKEN|SECRET)$/.test(name))),
   FIELD: () => words(['authorization', 'x-api-key']),
   'KEY=VALUE': limitExamples,
   GROUP: groupNames,
-  ID: () => words(storedRuns(), 'stored run'),
+  ID: (_, { name }) => words(storedRuns(name), 'stored run'),
   // Positions in a file cannot be guessed.
   BYTE: () => NOTHING,
   BYTES: () => NOTHING,
@@ -76,6 +80,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
 
 /** Positional arguments, by verb and name. */
 export const WORDS: Readonly<Record<string, Source>> = {
+  'ssh sandbox': sandboxNames,
   'allow target': refused,
   'deny target': () => words(seenHosts(), 'recently used'),
   'forget target': ruled,
@@ -93,9 +98,9 @@ export const WORDS: Readonly<Record<string, Source>> = {
   // Each key has its own kind of value. pen reports a wrong one with the right form.
   'config set value': () => NOTHING,
   'grant path': PATHS,
-  'revoke path': () =>
+  'revoke path': (_, { name }) =>
     words(
-      readFileGrants(findProject().stateDir).map(({ path }) => path),
+      readFileGrants(findProject(undefined, name).stateDir).map(({ path }) => path),
       'granted',
     ),
   // Only the broker knows the host's files, and completion does not connect to it.
