@@ -1,5 +1,5 @@
 /** Opens the filtered SSH agent of a sandbox whose policy grants keys. */
-import { chmodSync, closeSync, constants, openSync, writeFileSync } from 'node:fs'
+import { chmodSync, closeSync, constants, openSync, statSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { basename } from '../../base/posix-path.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
@@ -19,10 +19,10 @@ export function openSshAgent(
   const { keys, hosts, sign } = policy.sshAgent
   if (keys.length === 0 || running.inside === undefined) return undefined
   if (prepared.plan.gaps.some(({ name }) => name === 'no-ssh-agent')) return undefined
-  const agent = process.env['SSH_AUTH_SOCK']
-  if (agent === undefined || agent === '')
+  const agent = process.env['SSH_AUTH_SOCK'] ?? ''
+  if (statSync(agent, { throwIfNoEntry: false })?.isSocket() !== true)
     throw new PenError('CONFIG_VALUE', {
-      what: 'the policy grants keys of your SSH agent, and SSH_AUTH_SOCK is not set',
+      what: `the policy grants keys of your SSH agent, and ${agent === '' ? 'SSH_AUTH_SOCK is not set' : `no agent is at ${agent} (SSH_AUTH_SOCK)`}`,
       at: 'ssh.agent.keys',
       hint: 'start an agent: eval "$(ssh-agent)"; ssh-add',
     })
