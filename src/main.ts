@@ -19,6 +19,8 @@ const HIDDEN = new Map([
   ['__door', () => import('./gateway/netns/door-mode.ts').then(mode => mode.runDoorMode(argv.slice(1)))],
   // Inside a running sandbox's mounts, for the moment that a new one takes.
   ['__mount', () => import('./backend/mounts/mount-inside.ts').then(mode => mode.mountInside())],
+  // In a mount namespace of its own, for a caller that may not mount.
+  ['__clone', () => import('./backend/mounts/clone-trees.ts').then(mode => mode.cloneTrees())],
   [
     '__root-helper',
     () => import('./backend/container/root-helper/serve.ts').then(mode => mode.runRootHelper(argv.slice(1))),

@@ -126,7 +126,7 @@ function capabilities(
     daemonUser: true,
     ports: true,
     sshAgent: true,
-    review: false,
+    review: true,
     limits: enforcementOf(new Set(held), { pids: rootless && boundsProcessesByNamespace() }),
   }
 }

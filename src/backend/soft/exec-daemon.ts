@@ -68,8 +68,9 @@ export async function startExecDaemon(
     sharesHost: true,
     judges: true,
     begin: audit => {
-      const { policy, world, grants } = rules
-      gate = new Gate({ policy: () => policy, audit, world, grants: grants(audit), env, runAs: plan.runAs })
+      const { policy, sandbox, world, grants } = rules
+      const judged = { policy: () => policy, sandbox, audit, world, grants: grants(audit) }
+      gate = new Gate({ ...judged, env, runAs: plan.runAs })
     },
     ready: link.ready,
     exec: (order, output) =>

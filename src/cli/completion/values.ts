@@ -15,6 +15,8 @@ import { SHELLS } from './scripts.ts'
 export interface Context {
   readonly table: VerbTable
   readonly env: Readonly<Record<string, string | undefined>>
+  /** The sandbox that the user named. */
+  readonly name?: string | undefined
 }
 
 type Source = (current: string, context: Context) => Offer | Promise<Offer>
@@ -64,7 +66,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
   FIELD: () => words(['authorization', 'x-api-key']),
   'KEY=VALUE': limitExamples,
   GROUP: groupNames,
-  ID: () => words(storedRuns(), 'stored run'),
+  ID: (_, { name }) => words(storedRuns(name), 'stored run'),
   // Positions in a file cannot be guessed.
   BYTE: () => NOTHING,
   BYTES: () => NOTHING,
@@ -96,9 +98,9 @@ export const WORDS: Readonly<Record<string, Source>> = {
   // Each key has its own kind of value. pen reports a wrong one with the right form.
   'config set value': () => NOTHING,
   'grant path': PATHS,
-  'revoke path': () =>
+  'revoke path': (_, { name }) =>
     words(
-      readFileGrants(findProject().stateDir).map(({ path }) => path),
+      readFileGrants(findProject(undefined, name).stateDir).map(({ path }) => path),
       'granted',
     ),
   // Only the broker knows the host's files, and completion does not connect to it.

@@ -21,24 +21,24 @@ export const verb = defineVerb({
     'pen discard': 'ask, then drop everything',
     'pen discard src/draft.ts --yes': 'only this file, without asking',
   },
-  async run({ flags, positionals, env, terminal, project, answer }) {
+  async run({ flags, positionals, env, terminal, project, name, answer }) {
     if (readLayer(project.stateDir) === undefined) throw noLayer()
     const lock = await lockAccept(project.stateDir)
     try {
       const { review, commits } = await reviewOfProject(project, env, lock)
-      const { paint } = terminal
       const named = namedPaths(positionals.path, project.cwd, review.places.workspace)
       const changes = changesBelow(review.changes, named)
+      const list = { paint: terminal.paint, renames: new Map(), named, name }
       if (!flags.yes) {
-        for (const line of reviewList(changes, { paint, renames: new Map(), named })) terminal.note(line)
-        if (named.length === 0) for (const line of commitLines(commits, paint)) terminal.note(line)
+        for (const line of reviewList(changes, list)) terminal.note(line)
+        if (named.length === 0) for (const line of commitLines(commits, list)) terminal.note(line)
         if (!confirmRemoval(`This drops ${counted(changes) || 'no change'}.`, 'discard', terminal))
           return EXIT.failed
       }
-      if (named.length === 0) discardLayer(project.stateDir)
+      if (named.length === 0) await discardLayer(project.stateDir, review)
       const stay = named.length === 0 ? [] : await discardPaths(project.stateDir, review, named)
       const left = stay.map(path => ({ path, why: 'its directory was replaced: discard the directory' }))
-      const lines = [`discarded: ${counted(changes) || 'nothing'}`, ...leftLines(left, paint)]
+      const lines = [`discarded: ${counted(changes) || 'nothing'}`, ...leftLines(left, list)]
       answer({ version: 1, discarded: changes.map(({ path }) => path), left }, lines)
       return left.length === 0 ? EXIT.ok : EXIT.failed
     } finally {
