@@ -50,6 +50,7 @@ function capabilities(): Capabilities {
     mapsUser: true,
     daemonUser: false,
     ports: true,
+    sshAgent: true,
     review: true,
     limits: probeLimits(),
   }

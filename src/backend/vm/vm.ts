@@ -71,6 +71,7 @@ function capabilities(images: boolean, root: boolean): Capabilities {
     mapsUser: true,
     daemonUser: true,
     ports: true,
+    sshAgent: false,
     review: true,
     // The guest has no more memory than QEMU gives it, and its kernel counts the processes of its user.
     limits: { ...probeLimits(), memory: 'kernel', pids: 'kernel' },
