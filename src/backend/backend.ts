@@ -139,7 +139,7 @@ export interface Running {
   readonly full?: Promise<void>
   /** Present when pen, as its own user, may neither inspect nor kill the first process. */
   readonly reach?: InitHandle | undefined
-  /** The sandbox's processes are not processes of the host's kernel: pen cannot stop them for a moment. */
+  /** The sandbox's processes are not processes of the host's kernel. Only one with a file server can be paused. */
   readonly ownKernel?: true
   /** Kills every process of the sandbox by SIGKILL at once. */
   kill(): void

@@ -96,3 +96,10 @@ test('in a copy of the project, what is not in the copy is not there', () => {
   writeFileSync(`${base}/review/merged/file`, '')
   expect(kept(cover('/file'), cover('/dir/file'))).toEqual([true, false])
 })
+
+test('in a copy, the git directory that pen makes later can be mounted over the project’s', () => {
+  mkdirSync(`${base}/review/merged/.git`)
+  layer = { ...layer, kind: 'copy' }
+  mkdirSync(`${project}/.git`)
+  expect(kept(bind('/.git', `${base}/git/review/dir`, 'rw'))).toEqual([true])
+})

@@ -54,8 +54,10 @@ const isOnlyHiding = (step: Step): boolean =>
 
 function kindOf(step: Step): Shown {
   if (step.op === 'cover') return step.kind
-  if (step.op !== 'bind') return 'directory'
-  return lstatSync(step.from).isDirectory() ? 'directory' : 'file'
+  // The sandbox's own git directory is made later.
+  const isFile =
+    step.op === 'bind' && lstatSync(step.from, { throwIfNoEntry: false })?.isDirectory() === false
+  return isFile ? 'file' : 'directory'
 }
 
 function look(top: string, names: readonly string[], kind: PlannedLayer['kind']): Shown {

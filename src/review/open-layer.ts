@@ -48,6 +48,7 @@ const COPY_MS = 3_600_000
 export async function openLayer(plan: Plan, options: LayerOptions): Promise<OpenedLayer> {
   const { stateDir } = options
   const { dir } = layerPaths(stateDir)
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 })
   const lock = await lockLayer(stateDir)
   try {
     const kind = hasChanges(stateDir) ? readLayer(stateDir)?.kind : undefined

@@ -53,13 +53,15 @@ const sandboxes =
   }
 const anySandbox = sandboxes(() => true)
 
+const sandboxNames: Source = () => words(namesOf(findProject().shared.stateDir))
+
 /** Values of flags, by their placeholder in help. */
 export const VALUES: Readonly<Record<string, Source>> = {
   PATH: PATHS,
   'HOST:PORT': refused,
   'NAME[=VALUE]': (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
   NAME: (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
-  SANDBOX: () => words(namesOf(findProject().shared.stateDir)),
+  SANDBOX: sandboxNames,
   KEY: (_, { env }) => words(Object.keys(env).filter(name => /_(KEY|TOKEN|SECRET)$/.test(name))),
   FIELD: () => words(['authorization', 'x-api-key']),
   'KEY=VALUE': limitExamples,
@@ -78,6 +80,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
 
 /** Positional arguments, by verb and name. */
 export const WORDS: Readonly<Record<string, Source>> = {
+  'ssh sandbox': sandboxNames,
   'allow target': refused,
   'deny target': () => words(seenHosts(), 'recently used'),
   'forget target': ruled,

@@ -36,8 +36,9 @@ export function watchGitlinks({ sandbox, end, tell }: WatchOptions): GitlinkWatc
 export function watchPlaces(options: WatchOptions, failed: (error: unknown) => void): PlaceWatch {
   const { sandbox, end, tell } = options
   const { prepared, running, limits, audit, watchRecord } = sandbox
-  // Processes of another kernel, or of another user, cannot be paused.
-  const canPause = running.ownKernel !== true && running.reach === undefined
+  // A virtual machine is paused with its QEMU. Processes in another kernel, or of another user, cannot be.
+  const isReached = running.ownKernel !== true || running.filesPid !== undefined
+  const canPause = isReached && running.reach === undefined
   return new PlaceWatch({
     loaded: prepared.loaded,
     facts: prepared.facts,
