@@ -19,6 +19,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   // The one way out and the file server. Both ask policy/, and record before they act.
   gateway: ['audit', 'policy', 'protocol', 'base'],
   'file-broker': ['audit', 'policy', 'protocol', 'base'],
+  // The host's SSH agent, filtered for one sandbox.
+  'ssh-agent': ['audit', 'policy', 'protocol', 'base'],
   // What a sandbox may use up: cgroups, rlimits, watchdogs.
   limits: ['plan', 'policy', 'base'],
   // Turns a plan into a running sandbox. Nothing outside knows a backend by name.
@@ -43,6 +45,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ssh: ['config', 'policy', 'base'],
   // The pipeline of one sandbox: load, survey, plan, start, supervise, clean up.
   run: [
+    'ssh-agent',
     'control',
     'protect',
     'review',
@@ -147,6 +150,7 @@ const BINARY_ONLY = [
   'review',
   'run',
   'ssh',
+  'ssh-agent',
   'ssh-server',
   'survey',
   'terminal',
