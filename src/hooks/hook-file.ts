@@ -32,7 +32,8 @@ export const fullPath = ({ root, path }: Place): string => `${root}/${path}`
 
 /** Runs `act` with a path to the file that cannot change. Undefined when its directory is absent, unless it is made. */
 function atPlace<T>(place: Place, make: boolean, act: (path: string) => T): T | undefined {
-  if (place.followsLinks) {
+  // Elsewhere than on Linux no running sandbox can change the path.
+  if (place.followsLinks || process.platform !== 'linux') {
     const { real } = locate(fullPath(place))
     if (make) mkdirSync(dirname(real), { recursive: true, mode: 0o755 })
     return lstatSync(dirname(real), { throwIfNoEntry: false }) === undefined ? undefined : act(real)
