@@ -29,6 +29,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   terminal: ['backend', 'protocol', 'base'],
   // Recipes and builds: what a container's file system is made from.
   image: ['backend', 'limits', 'gateway', 'audit', 'config', 'plan', 'policy', 'base'],
+  // The hooks of agents that run on the host.
+  hooks: ['config', 'policy', 'base'],
   // What is on the host before a sandbox starts. Only looks.
   survey: ['backend', 'config', 'plan', 'policy', 'base'],
   // The sandbox's own git directory, and its sync with the host's.
@@ -64,6 +66,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   // Sandboxes that stay: start, stop, list, collect garbage, uninstall.
   lifecycle: [
+    'hooks',
     'ssh',
     'run',
     'control',
@@ -101,6 +104,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   cli: [
     'mcp',
     'doctor',
+    'hooks',
     'guest',
     'lifecycle',
     'ssh',
