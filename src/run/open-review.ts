@@ -26,6 +26,16 @@ export async function reviewOfProject(
   return { prepared, review, commits: await reviewedCommits(prepared) }
 }
 
+/** What the user changed since is not merged in: a conflict stays one. */
+export async function reviewAsMade(
+  project: Project,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<ReviewOfProject> {
+  const prepared = await prepareToLook(project, env)
+  const review = await openReview({ ...adoptOptions(prepared), gitDir: undefined })
+  return { prepared, review, commits: await reviewedCommits(prepared) }
+}
+
 /** A sandbox may damage its git directory. Then no commit is accepted. */
 export const UNREADABLE = 'the git directory of the sandbox cannot be read: its commits stay in it'
 

@@ -49,6 +49,7 @@ const sandboxes =
     const known = (await listSandboxes({ repair: false })).filter(({ state }) => isWanted(state))
     return offer(known.map(({ id, workspace = 'never started' }) => ({ value: id, about: workspace })))
   }
+const sandboxNames: Source = () => words(namesOf(findProject().shared.stateDir))
 const anySandbox = sandboxes(() => true)
 
 /** Values of flags, by their placeholder in help. */
@@ -57,7 +58,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
   'HOST:PORT': refused,
   'NAME[=VALUE]': (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
   NAME: (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
-  SANDBOX: () => words(namesOf(findProject().shared.stateDir)),
+  SANDBOX: sandboxNames,
   KEY: (_, { env }) => words(Object.keys(env).filter(name => /_(KEY|TOKEN|SECRET)$/.test(name))),
   FIELD: () => words(['authorization', 'x-api-key']),
   'KEY=VALUE': limitExamples,
@@ -110,6 +111,8 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'diff path': PATHS,
   'accept path': PATHS,
   'discard path': PATHS,
+  'compare first': sandboxNames,
+  'compare second': sandboxNames,
   'agent name': agentNames,
   'help verb': (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
   // The host does not know which ports are open inside.

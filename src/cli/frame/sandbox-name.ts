@@ -45,8 +45,10 @@ export function projectFor(verb: string, name: string | undefined, directory?: s
   if (name === undefined || VERBS.get(verb) === 'may-be-new' || existsSync(project.stateDir)) return project
   const names = namesOf(project.shared.stateDir)
   const meant = nearest(name, names)
+  const what = `this project has no sandbox "${name}"; ${names.length === 0 ? 'none has a name' : `its names are ${names.join(', ')}`}`
+  if (!takesName(verb)) throw new PenError('USAGE', { what, hint: 'pen ls lists all' })
   throw new PenError('USAGE', {
-    what: `this project has no sandbox "${name}"; ${names.length === 0 ? 'none has a name' : `its names are ${names.join(', ')}`}`,
+    what,
     at: '--name',
     hint:
       meant === undefined

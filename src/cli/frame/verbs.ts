@@ -68,6 +68,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
       diff: () => import('../verbs/review/diff.ts'),
       accept: () => import('../verbs/review/accept.ts'),
       discard: () => import('../verbs/review/discard.ts'),
+      compare: () => import('../verbs/review/compare.ts'),
       'git status': () => import('../verbs/git/status.ts'),
       'git log': () => import('../verbs/git/log.ts'),
       'git import': () => import('../verbs/git/import.ts'),

@@ -66,17 +66,21 @@ export function reviewList(changes: readonly Change[], options: ListOptions): st
 const MOST_COMMITS = 100
 
 /** Names are escaped already. */
-export function commitLines(commits: readonly string[], paint: Paint): string[] {
+export function commitLines(
+  commits: readonly string[],
+  paint: Paint,
+  title = 'commits, which come when everything is accepted:',
+): string[] {
   if (commits.length === 0) return []
   const more = commits.length - MOST_COMMITS
   return [
-    paint('bold', 'commits, which come when everything is accepted:'),
+    paint('bold', title),
     ...commits.slice(0, MOST_COMMITS).map(line => `  ${line}`),
     ...(more > 0 ? [`  … and ${more} more: pen git status`] : []),
   ]
 }
 
-function changeLine(change: Change, renamedFrom: string | undefined, paint: Paint): string {
+export function changeLine(change: Change, renamedFrom: string | undefined, paint: Paint): string {
   const { kind, path, before, after } = change
   const [sign, colour] = SIGNS[kind]
   const why = change.refused ?? change.conflict ?? change.protected ?? change.attention
@@ -89,7 +93,7 @@ function changeLine(change: Change, renamedFrom: string | undefined, paint: Pain
   return `  ${paint(colour, text)}${details.length === 0 ? '' : `  (${details.join('; ')})`}`
 }
 
-function detailsOf(kind: Change['kind'], before: Entry | undefined, after: Entry | undefined): string {
+export function detailsOf(kind: Change['kind'], before: Entry | undefined, after: Entry | undefined): string {
   const parts: string[] = []
   if (kind === 'type') parts.push(`${before?.type} → ${after?.type}`)
   if (after?.type === 'link') parts.push(`to ${printable(pathText(after.content ?? ''), LONGEST)}`)
@@ -104,14 +108,14 @@ function detailsOf(kind: Change['kind'], before: Entry | undefined, after: Entry
 
 const octal = ({ mode }: Entry): string => mode.toString(8).padStart(3, '0')
 
-function treeLine({ path, changes }: GeneratedTree): string {
+export function treeLine({ path, changes }: GeneratedTree): string {
   const bytes = changes.reduce((sum, { after }) => sum + (after?.size ?? 0), 0)
   const word = shellWord(pathText(path))
   const open = word === undefined ? '' : `: pen diff ${word}`
   return `  ${showPath(path)}/  ${counted(changes)}, ${showSize(bytes)}${open}`
 }
 
-const NAMES: Readonly<Record<Change['kind'], string>> = {
+export const KIND_NAMES: Readonly<Record<Change['kind'], string>> = {
   added: 'added',
   changed: 'changed',
   deleted: 'deleted',
@@ -122,8 +126,8 @@ const NAMES: Readonly<Record<Change['kind'], string>> = {
 /** `3 added, 1 deleted`. */
 export function counted(changes: readonly Change[]): string {
   const counts = countKinds(changes)
-  return (Object.keys(NAMES) as Change['kind'][])
-    .flatMap(kind => (counts.has(kind) ? [`${counts.get(kind)} ${NAMES[kind]}`] : []))
+  return (Object.keys(KIND_NAMES) as Change['kind'][])
+    .flatMap(kind => (counts.has(kind) ? [`${counts.get(kind)} ${KIND_NAMES[kind]}`] : []))
     .join(', ')
 }
 
