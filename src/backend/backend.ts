@@ -149,6 +149,10 @@ export interface Running {
   readonly mounts?: LiveMounts
 }
 
+/** Not processes of another kernel, or of another user. */
+export const canBePaused = ({ ownKernel, reach }: Running): boolean =>
+  ownKernel !== true && reach === undefined
+
 /** Where the sandbox's first process starts: its cgroup and its network namespace. */
 export interface Placement {
   /** Open cgroup files that the process joins before anything else. */

@@ -1,5 +1,5 @@
 /** Opens the review layer of a sandbox for one run, or makes a new one. On the launch path of `--review` only. */
-import { lstatSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
 import { mountLayerFirst } from '../backend/process/layer-mount.ts'
 import { lookAt } from '../base/beneath/look-at.ts'
 import { errnoOf, PenError } from '../base/error.ts'
@@ -46,9 +46,10 @@ const COPY_MS = 3_600_000
 
 export async function openLayer(plan: Plan, options: LayerOptions): Promise<OpenedLayer> {
   const { stateDir } = options
-  const { dir } = layerPaths(stateDir)
+  const { dir, rollback } = layerPaths(stateDir)
   const lock = await lockLayer(stateDir)
   try {
+    if (existsSync(rollback)) (await import('./rollback.ts')).finishRollback(stateDir)
     const kind = hasChanges(stateDir) ? readLayer(stateDir)?.kind : undefined
     const layer = { dir: dir as HostPath, kind: kind ?? (await newLayer(plan, options)) }
     const inProject = plan.makeDirectories.filter(path => isWithin(path, plan.workspace))

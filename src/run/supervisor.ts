@@ -5,7 +5,7 @@
 import { version } from '../../package.json'
 import type { Audit } from '../audit/append.ts'
 import type { RefusalTally } from '../audit/refusals.ts'
-import type { Ending, Running } from '../backend/backend.ts'
+import { canBePaused, type Ending, type Running } from '../backend/backend.ts'
 import { lookAt, Unseen } from '../base/beneath/look-at.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel/kernel-facts.ts'
@@ -92,6 +92,7 @@ export class Supervisor {
     const forget = passSignals(running, stopping)
     const wall = setTimeout(() => this.#endByWall(stopping), plan.limits.wall)
     let compiling: NodeJS.Timeout | undefined
+    let stopPauses = (): void => undefined
     try {
       this.#recordStart()
       limits.onHit(hit => {
@@ -112,6 +113,7 @@ export class Supervisor {
       this.#sandbox.repository?.watch(event => audit.record(event))
       phase(isCommand ? 'command started' : 'exec daemon started')
       const files = this.#serveFiles()
+      if (plan.layer !== undefined) stopPauses = (await import('./pause.ts')).servePauses(this.#sandbox)
       const working = this.#workload(stopping)
       // From here on there may be hours of traffic, so compiling pays.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
@@ -138,6 +140,7 @@ export class Supervisor {
     } finally {
       clearTimeout(wall)
       clearTimeout(compiling)
+      stopPauses()
       this.#sandbox.forwarding.close()
       stopping.done()
       forget()
@@ -306,14 +309,12 @@ export class Supervisor {
 
   #watchPlaces(failed: (error: unknown) => void): PlaceWatch {
     const { prepared, running, limits, audit, watchRecord } = this.#sandbox
-    // Processes of another kernel, or of another user, cannot be paused.
-    const canPause = running.ownKernel !== true && running.reach === undefined
     return new PlaceWatch({
       loaded: prepared.loaded,
       facts: prepared.facts,
       running,
       watchRecord,
-      whilePaused: canPause ? act => limits.whilePaused(act) : act => act(),
+      whilePaused: canBePaused(running) ? act => limits.whilePaused(act) : act => act(),
       onEnd: why => this.#end(why),
       tell: line => this.#lines.push(line),
       record: event => {

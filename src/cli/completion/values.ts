@@ -6,8 +6,10 @@ import { GROUPS } from '../../policy/network/groups.ts'
 import type { Limits } from '../../policy/policy.ts'
 import { PRESETS } from '../../policy/presets.ts'
 import { configSchema } from '../../policy/schema.ts'
+import { listCheckpoints } from '../../review/checkpoint.ts'
 import type { FlagSpec } from '../frame/flag-spec.ts'
 import type { VerbTable } from '../frame/verb.ts'
+import { WHY } from '../render/checkpoints.ts'
 import { NOTHING, type Offer, offer, words } from './candidate.ts'
 import { grantedHosts, refusedHosts, ruledHosts, seenHosts, storedRuns } from './recent-hosts.ts'
 import { SHELLS } from './scripts.ts'
@@ -49,6 +51,8 @@ const sandboxes =
     const known = (await listSandboxes({ repair: false })).filter(({ state }) => isWanted(state))
     return offer(known.map(({ id, workspace = 'never started' }) => ({ value: id, about: workspace })))
   }
+const checkpoints: Source = () =>
+  offer(listCheckpoints(findProject().stateDir).map(({ name, why }) => ({ value: name, about: WHY[why] })))
 const sandboxNames: Source = () => words(namesOf(findProject().shared.stateDir))
 const anySandbox = sandboxes(() => true)
 
@@ -62,6 +66,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
   KEY: (_, { env }) => words(Object.keys(env).filter(name => /_(KEY|TOKEN|SECRET)$/.test(name))),
   FIELD: () => words(['authorization', 'x-api-key']),
   'KEY=VALUE': limitExamples,
+  CHECKPOINT: checkpoints,
   GROUP: groupNames,
   ID: () => words(storedRuns(), 'stored run'),
   // Positions in a file cannot be guessed.
@@ -111,6 +116,8 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'diff path': PATHS,
   'accept path': PATHS,
   'discard path': PATHS,
+  'checkpoint name': () => NOTHING,
+  'rollback name': checkpoints,
   'compare first': sandboxNames,
   'compare second': sandboxNames,
   'agent name': agentNames,

@@ -30,6 +30,9 @@ const VERBS: ReadonlyMap<string, 'known' | 'may-be-new'> = new Map([
     'diff',
     'accept',
     'discard',
+    'checkpoint',
+    'checkpoints',
+    'rollback',
   ].map(verb => [verb, 'known'] as const),
 ])
 

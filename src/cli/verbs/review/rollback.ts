@@ -1,0 +1,45 @@
+import { whileStopped } from '../../../lifecycle/restart.ts'
+import { findCheckpoint } from '../../../review/checkpoint.ts'
+import { lockLayer } from '../../../review/layer.ts'
+import { lockAccept } from '../../../review/open-review.ts'
+import { rollBack } from '../../../review/rollback.ts'
+import { withProgress } from '../../frame/progress.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'rollback',
+  summary: 'Go back to a checkpoint of a review layer',
+  details:
+    'Files and commits of the sandbox are then as they were at the checkpoint. What was there before becomes a checkpoint too. A sandbox of pen start is stopped, and starts again with its flags; a pen run must end first. The project, and what you accepted, stay as they are.',
+  positionals: { name: { arity: 'one', about: 'a name from pen checkpoints' } },
+  examples: {
+    'pen rollback before-refactoring': 'go back',
+    'pen rollback rollback-2': 'undo a rollback',
+  },
+  async run({ positionals: { name }, terminal, project, answer }) {
+    const { stateDir } = project
+    const say = (line: string): void => terminal.note(`pen: ${line}`)
+    const lock = await lockAccept(stateDir)
+    try {
+      // Before the sandbox is stopped.
+      findCheckpoint(stateDir, name)
+      const before = await withProgress('rolling back', terminal, () =>
+        whileStopped(project, say, async () => {
+          const layer = await lockLayer(stateDir)
+          try {
+            return rollBack(stateDir, name)
+          } finally {
+            layer.release()
+          }
+        }),
+      )
+      answer(
+        { version: 1, name, before },
+        `the layer is as it was at ${name}; what was there before is checkpoint ${before}`,
+      )
+      return undefined
+    } finally {
+      lock.release()
+    }
+  },
+})
