@@ -168,7 +168,7 @@ export interface Placement {
 }
 
 /** What a backend needs to judge actions itself. */
-export interface Rules {
+interface Rules {
   readonly policy: Policy
   /** The command as the user wrote it, without words that pen puts in front. */
   readonly command: readonly string[]
@@ -188,7 +188,7 @@ export interface Image {
 }
 
 /** What only containers need. */
-export interface ContainerOptions {
+interface ContainerOptions {
   readonly image: Image | undefined
   /** The container that was requested before the plan. */
   readonly headStart: HeadStart | undefined

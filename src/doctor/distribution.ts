@@ -2,7 +2,7 @@
 import { findTool } from '../base/find-tool.ts'
 import { textOf } from './finding.ts'
 
-export type Installer = 'apt' | 'dnf' | 'pacman' | 'apk' | 'zypper'
+type Installer = 'apt' | 'dnf' | 'pacman' | 'apk' | 'zypper'
 
 export interface Distribution {
   readonly id: string

@@ -13,7 +13,7 @@ export const GUEST_MODE = '__guest'
 export const KVM = '/dev/kvm'
 
 /** The steps: open the device, create a machine, create a processor, run a guest to its end. */
-export type Step = 'open' | 'create' | 'processor' | 'run' | 'ran'
+type Step = 'open' | 'create' | 'processor' | 'run' | 'ran'
 
 export interface Trial {
   /** The last step. On architectures other than x86-64 pen stops at `processor`. */

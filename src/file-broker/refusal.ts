@@ -3,7 +3,7 @@ import { errnoOf } from '../base/error.ts'
 import type { GrantDenial } from '../policy/files/decide-grant.ts'
 
 /** The broker's own reasons, beside `GrantDenial`. The audit and the client see them. */
-export const REFUSALS = {
+const REFUSALS = {
   'bad-path': 'a path must be absolute, without empty, "." or ".." components and control characters',
   link: 'the path is or contains a symbolic link, and pen follows none',
   outside: 'another file system is mounted there, which needs its own grant',

@@ -4,7 +4,7 @@ import { printRule } from '../policy/network/net-rule.ts'
 import { showSource } from '../policy/source.ts'
 
 /** Reasons of the policy and of the gateway. The audit and `x-pen-denied` show them. */
-export type RefusalReason =
+type RefusalReason =
   | Denied['reason']
   | 'sni-missing'
   | 'sni-mismatch'

@@ -10,7 +10,7 @@ import { forgetSandbox, refuseWhileRunning, removeIfEmpty, removeState } from '.
 import { collectLeftovers, type Leftover } from './leftovers.ts'
 import { listSandboxes, namesIn, refuseStateOfOthers, stateOfUser } from './list.ts'
 
-export interface Removed {
+interface Removed {
   readonly kind: Exclude<Leftover['kind'], 'record'> | 'sandbox' | 'directory'
   readonly name: string
 }

@@ -29,7 +29,7 @@ import {
   type ToolResult,
 } from './tool.ts'
 
-export const TOOLS: readonly Tool[] = [runTool, ...fileTools, permissionTool]
+const TOOLS: readonly Tool[] = [runTool, ...fileTools, permissionTool]
 
 const INSTRUCTIONS =
   'These tools run in the sandbox of one project. The user sets its policy on the host. A refusal is final until the user changes the policy; it names its reason and the command that changes it. Ask with request_permission, and do not work around a refusal.'

@@ -64,7 +64,7 @@ export function secretEntry(said: Said, context: Context): Parsed<Secret> {
   return { ok: true, value: { name, from: from.value, to, headers: [...new Set(headers)], parameters } }
 }
 
-export function secretHost(text: string, isPublicSuffix: IsPublicSuffix): Parsed<SecretHost> {
+function secretHost(text: string, isPublicSuffix: IsPublicSuffix): Parsed<SecretHost> {
   const plain = text.startsWith('http://')
   const written = plain ? text.slice('http://'.length) : text
   const [host = ''] = written.split('/')

@@ -3,7 +3,7 @@ import { PenError } from '../base/error.ts'
 import type { AskRequest } from '../control/messages.ts'
 import type { UserAnswer } from '../gateway/ask-user.ts'
 import { parseQuestion } from '../policy/explain.ts'
-import type { Serving } from './supervisor.ts'
+import type { Serving } from './supervision/supervisor.ts'
 
 export async function askForHost(
   { egress, prepared }: Pick<Serving, 'egress' | 'prepared'>,

@@ -13,7 +13,7 @@ import { ControlSocket } from '../control/socket.ts'
 import type { PortPair } from '../gateway/forward/forward.ts'
 import type { Port } from '../policy/network/port.ts'
 import { ControlServer } from './control-server.ts'
-import type { Serving } from './supervisor.ts'
+import type { Serving } from './supervision/supervisor.ts'
 
 const undo: (() => void)[] = []
 afterEach(() => {

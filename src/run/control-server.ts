@@ -24,8 +24,8 @@ import { ExecRelay } from './exec-relay.ts'
 import type { OpenForwards } from './forwards.ts'
 import { judgeRefusal } from './judge-refusal.ts'
 import { statsOf, statusOf } from './status.ts'
-import { GRACE_MS } from './stopping.ts'
-import type { Serving } from './supervisor.ts'
+import { GRACE_MS } from './supervision/stopping.ts'
+import type { Serving } from './supervision/supervisor.ts'
 
 /** Commands, and questions that wait for a person. */
 const MOST_STAYING = 256

@@ -4,7 +4,7 @@ import type { AuditEventInput } from '../audit/event.ts'
 import { loadPolicy } from '../config/load.ts'
 import { findProject } from '../config/project.ts'
 import { judgeRefusal, type Question } from './judge-refusal.ts'
-import type { Serving } from './supervisor.ts'
+import type { Serving } from './supervision/supervisor.ts'
 
 async function judge(question: Question, flags: object = {}) {
   using here = temporaryProject()

@@ -9,7 +9,7 @@ import { decideFile } from '../policy/files/decide-file.ts'
 import { grantFix } from '../policy/files/decide-grant.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
-import type { Serving } from './supervisor.ts'
+import type { Serving } from './supervision/supervisor.ts'
 
 export interface Judged {
   readonly reason: string

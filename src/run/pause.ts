@@ -8,7 +8,7 @@ import { PenError } from '../base/error.ts'
 import { ANSWER_TIMEOUT_MS, addressOf } from '../control/address.ts'
 import { connect } from '../control/client.ts'
 import { ControlSocket } from '../control/socket.ts'
-import type { Supervised } from './supervisor.ts'
+import type { Supervised } from './supervision/supervisor.ts'
 
 /** A client that needs longer gets no consistent copy. */
 const MOST_MS = 60_000

@@ -20,7 +20,7 @@ import { adoptionOptions } from './repository-options.ts'
 import { SandboxDoor } from './sandbox-door.ts'
 import type { Opening } from './secrets/opening.ts'
 import { startSandbox } from './start-sandbox.ts'
-import type { Serving } from './supervisor.ts'
+import type { Serving } from './supervision/supervisor.ts'
 
 export interface RunOptions extends PrepareOptions {
   /** Prints one line for the user. */

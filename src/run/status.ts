@@ -3,7 +3,7 @@ import type { GatewayStats } from '../gateway/gateway-context.ts'
 import type { Limits, Policy } from '../policy/policy.ts'
 import type { Served } from './control-server.ts'
 import type { ForwardedPort } from './forwards.ts'
-import type { Serving } from './supervisor.ts'
+import type { Serving } from './supervision/supervisor.ts'
 
 export interface SandboxStatus {
   readonly id: string

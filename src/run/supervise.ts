@@ -30,7 +30,7 @@ import type { Prepared } from './prepare.ts'
 import type { RunOptions } from './run-sandbox.ts'
 import type { Opening } from './secrets/opening.ts'
 import type { StartedSandbox } from './start-sandbox.ts'
-import { type Result, type Serving, Supervisor, type Workload } from './supervisor.ts'
+import { type Result, type Serving, Supervisor, type Workload } from './supervision/supervisor.ts'
 
 const NOT_STOPPED =
   'Ctrl-Z does nothing here: pen watches the sandbox while it runs; fix: pen start, then pen exec'

@@ -20,7 +20,7 @@ import { isText, NO_TEXT } from './non-utf8-directories.ts'
 export type TreePath = string
 
 /** A name that globs deny. Nothing can be covered at a path that is no text. */
-export interface DeniedName {
+interface DeniedName {
   readonly path: TreePath
   readonly globs: readonly Glob[]
 }

@@ -19,7 +19,7 @@ export interface PlacedHold {
   readonly shows?: readonly Shown[]
 }
 
-export interface Shown extends Bind {
+interface Shown extends Bind {
   /** The engine mounted it, with its mode. */
   readonly byEngine: boolean
 }

@@ -40,7 +40,7 @@ export interface Entrance {
 }
 
 /** When pen may not enter, the root helper does. It needs no user namespace. */
-export interface EnteredByRootHelper {
+interface EnteredByRootHelper {
   readonly helper: RootHelper
   readonly entrance: Omit<Entrance, 'owner'>
 }

@@ -57,7 +57,7 @@ export function openInputs(
 }
 
 /** Carries the arguments of bubblewrap, which starts before they are known. */
-export class ArgumentPipe {
+class ArgumentPipe {
   /** Bubblewrap's end. The caller closes it after the guard has its copy. */
   readonly reader: number
   readonly #writer: number

@@ -80,7 +80,7 @@ function find(name: string, { files, search, system }: Surveyed, shells: Shells)
 }
 
 /** What the kernel executes together with a program that is not a script. */
-export function loaderOf(files: ProgramFiles, file: string): string[] {
+function loaderOf(files: ProgramFiles, file: string): string[] {
   const head = files.head(file)
   if (head.kind !== 'native' || head.loader === undefined) return []
   const real = files.real(head.loader)

@@ -23,7 +23,7 @@ export type Step =
     }
   | { readonly op: 'return'; readonly k: number }
 
-export const BPF = {
+const BPF = {
   load: 0x20,
   and: 0x54,
   goto: 0x05,

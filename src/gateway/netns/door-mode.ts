@@ -17,7 +17,7 @@ export const DOOR_MODE = '__door'
 /** Asks for sockets of a running sandbox, to dial with. */
 export const SOCKETS = 'sockets'
 /** The descriptor of the socket over which the listeners go back. Only pen opens it. */
-export const CHANNEL = 3
+const CHANNEL = 3
 /** The exit code when the kernel refused the rules. pen then opens the door without rules. */
 export const RULES_REFUSED: ExitCode = 4
 

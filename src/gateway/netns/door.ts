@@ -32,7 +32,7 @@ interface Destination {
 }
 
 /** Called for each new connection, before any byte of it is read. */
-export interface DoorHandlers {
+interface DoorHandlers {
   readonly dialled: (socket: TcpSocket, to: Destination) => void
   readonly proxied: (socket: TcpSocket) => void
   readonly queryStream: (socket: TcpSocket) => void

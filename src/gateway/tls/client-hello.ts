@@ -7,7 +7,7 @@ export type HelloReading =
   /** Needs at least this many bytes. */
   { readonly kind: 'more'; readonly need: number } | { readonly kind: 'bad'; readonly why: string } | Hello
 
-export interface Hello {
+interface Hello {
   readonly kind: 'hello'
   /** As written, one character per byte. Undefined without a server name. */
   readonly serverName: string | undefined

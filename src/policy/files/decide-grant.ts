@@ -24,7 +24,7 @@ export interface FileGrant {
   readonly root: DirectoryIdentity
 }
 
-export interface DirectoryIdentity {
+interface DirectoryIdentity {
   readonly dev: bigint
   readonly ino: bigint
 }
@@ -62,7 +62,7 @@ export type GrantedPolicy = Pick<Policy, 'files' | 'workspace'> & {
 export const rootOf = ({ path, kind }: Pick<FileGrant, 'path' | 'kind'>): string =>
   kind === 'directory' ? path : dirname(path)
 
-export const covers = (grant: FileGrant, path: string): boolean =>
+const covers = (grant: FileGrant, path: string): boolean =>
   grant.kind === 'file' ? path === grant.path : isWithin(path, grant.path)
 
 /** `path` is absolute and normalized. It comes from a sandbox and is otherwise hostile. */

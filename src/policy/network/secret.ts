@@ -37,7 +37,7 @@ export interface Secret {
 }
 
 /** The parts of AWS keys, as AWS spells the variables after their prefix. The last one is for temporary keys. */
-export const AWS_PARTS = ['ACCESS_KEY_ID', 'SECRET_ACCESS_KEY', 'SESSION_TOKEN'] as const
+const AWS_PARTS = ['ACCESS_KEY_ID', 'SECRET_ACCESS_KEY', 'SESSION_TOKEN'] as const
 
 /** The variables inside that hold placeholders, or those of the host for the name in `env`. */
 export const variablesOf = ({ sign }: Pick<Secret, 'sign'>, name: string): readonly string[] =>

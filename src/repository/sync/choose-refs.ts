@@ -6,7 +6,7 @@ import { takeName } from './judge-name.ts'
 import type { Refused, SyncRules } from './plan-sync.ts'
 import type { Head, RepositoryState } from './state.ts'
 
-export interface MovedRef {
+interface MovedRef {
   readonly name: string
   /** At the last sync, here, and there. */
   readonly was: string | undefined

@@ -37,7 +37,7 @@ export interface WorktreeMove {
 }
 
 /** `consent`: the host's git would run or enter what the commits bring, so a person looks at them first. */
-export type AsideReason = 'moved-there' | 'checked-out' | 'tag' | 'consent'
+type AsideReason = 'moved-there' | 'checked-out' | 'tag' | 'consent'
 
 export interface Aside {
   readonly name: string

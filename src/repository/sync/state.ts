@@ -190,7 +190,7 @@ export const sameHeads = (a: RepositoryState, b: RepositoryState): boolean => {
   return shown(a) === shown(b)
 }
 
-export const commits = ({ heads }: RepositoryState): string[] =>
+const commits = ({ heads }: RepositoryState): string[] =>
   [...heads.values()].flatMap(({ commit }) => (commit === undefined ? [] : [commit]))
 
 export const knownTo = (state: RepositoryState): ReadonlySet<string> =>

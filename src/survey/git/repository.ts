@@ -11,7 +11,7 @@ import { looksLikeGitDir, readGitFile, readUserConfig, resolveGitFile } from './
 import { type Enclosing, enclosingRepositories } from './enclosing.ts'
 import { GitSurvey } from './inside-git-dir.ts'
 
-export type RepositoryKind = 'none' | 'ancestor' | 'directory' | 'worktree' | 'submodule' | 'bare' | 'refused'
+type RepositoryKind = 'none' | 'ancestor' | 'directory' | 'worktree' | 'submodule' | 'bare' | 'refused'
 
 /** To be mounted: `pins` read-write on themselves, `protect` read-only on themselves. No path is in two of them. */
 export interface RepositoryFacts extends PlacesFound {

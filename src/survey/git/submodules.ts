@@ -4,7 +4,7 @@ import { absent, lookAt } from '../../base/beneath/look-at.ts'
 import { NO_TEXT } from '../non-utf8-directories.ts'
 import { workTreeOf } from './directory.ts'
 
-export interface Submodule {
+interface Submodule {
   readonly gitDir: string
   /** The `.git` file of its working tree, as its configuration says. */
   readonly pointer: string | undefined

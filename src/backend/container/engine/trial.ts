@@ -23,7 +23,7 @@ export interface Trial {
 }
 
 /** A program of the host and its arguments. */
-export interface TrialOptions {
+interface TrialOptions {
   readonly tool: string
   readonly words: readonly string[]
   /** Use gVisor, with pen's flags. */

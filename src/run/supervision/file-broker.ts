@@ -1,15 +1,15 @@
 /** Opens the file broker of one sandbox: its socket, its policy and its audit. */
 import { closeSync, constants, openSync, realpathSync } from 'node:fs'
-import type { AuditSink } from '../audit/event.ts'
-import { basename } from '../base/posix-path.ts'
-import { Broker } from '../file-broker/broker.ts'
-import { type Listening, listen } from '../file-broker/listen.ts'
-import type { GrantedPolicy } from '../policy/files/decide-grant.ts'
-import type { HostPath } from '../policy/files/path.ts'
-import type { Policy } from '../policy/policy.ts'
-import { BROKER_SOCKET } from '../protocol/guest-paths.ts'
-import { LiveGrants } from './live-grants.ts'
-import type { Prepared } from './prepare.ts'
+import type { AuditSink } from '../../audit/event.ts'
+import { basename } from '../../base/posix-path.ts'
+import { Broker } from '../../file-broker/broker.ts'
+import { type Listening, listen } from '../../file-broker/listen.ts'
+import type { GrantedPolicy } from '../../policy/files/decide-grant.ts'
+import type { HostPath } from '../../policy/files/path.ts'
+import type { Policy } from '../../policy/policy.ts'
+import { BROKER_SOCKET } from '../../protocol/guest-paths.ts'
+import { LiveGrants } from '../live-grants.ts'
+import type { Prepared } from '../prepare.ts'
 
 export interface FileBrokerOptions {
   readonly prepared: Prepared
@@ -41,7 +41,7 @@ export async function openFileBroker(options: FileBrokerOptions): Promise<Listen
 }
 
 /** A file that a secret is read from is denied, whatever is granted around it. */
-export function withoutSources({ files, workspace, network }: Policy): GrantedPolicy {
+function withoutSources({ files, workspace, network }: Policy): GrantedPolicy {
   const sources = network.secrets.flatMap(({ rule: { from }, source }) =>
     from.kind === 'file'
       ? [from.path, realPathOf(from.path)].map(path => ({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { Running } from '../backend/backend.ts'
+import type { Running } from '../../backend/backend.ts'
 import { GRACE_MS, passSignals, Stopping } from './stopping.ts'
 
 /** A sandbox that only records signals. */

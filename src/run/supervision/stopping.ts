@@ -1,6 +1,6 @@
 /** Ends a sandbox: SIGTERM first, SIGKILL after a grace period. */
-import type { Running } from '../backend/backend.ts'
-import { forwardSignals } from '../terminal/signals.ts'
+import type { Running } from '../../backend/backend.ts'
+import { forwardSignals } from '../../terminal/signals.ts'
 
 /** From SIGTERM to SIGKILL. With bubblewrap's own end a stop stays within two seconds. */
 export const GRACE_MS = 1200
