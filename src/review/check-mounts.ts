@@ -54,8 +54,9 @@ const isOnlyHiding = (step: Step): boolean =>
 
 function kindOf(step: Step): Shown {
   if (step.op === 'cover') return step.kind
-  if (step.op !== 'bind') return 'directory'
-  return lstatSync(step.from).isDirectory() ? 'directory' : 'file'
+  // What is not there yet is a directory that pen makes before the mount, such as the sandbox's own git directory.
+  const source = step.op === 'bind' ? lstatSync(step.from, { throwIfNoEntry: false }) : undefined
+  return source === undefined || source.isDirectory() ? 'directory' : 'file'
 }
 
 function look(top: string, names: readonly string[], kind: PlannedLayer['kind']): Shown {
