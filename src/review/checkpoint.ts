@@ -1,9 +1,10 @@
 /** Checkpoints of a review layer: copies of what the sandbox changed, in the layer's directory. The caller holds the lock of accepts. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { errnoOf, errnoText, PenError } from '../base/error.ts'
 import { nearest } from '../base/nearest.ts'
 import { printable } from '../base/printable.ts'
+import { readRegularFile } from '../base/regular-file.ts'
 import { isName } from '../config/project.ts'
 import { copyTree, type TreeSize } from './copy-tree.ts'
 import { type Layer, layerPaths, noLayer, REVIEW_REPOSITORY, readLayer } from './layer.ts'
@@ -39,14 +40,23 @@ export function partsOf(stateDir: string, { kind }: Layer): { readonly tree: str
   return { tree: kind === 'copy' ? merged : upper, git: `${stateDir}/git/${REVIEW_REPOSITORY}` }
 }
 
-/** Oldest first. */
+/** Oldest first. One whose record a power failure damaged is in no list, and goes with the layer. */
 export function listCheckpoints(stateDir: string): readonly Checkpoint[] {
   const directory = directoryOf(stateDir)
   if (!existsSync(directory)) return []
   return readdirSync(directory)
     .filter(isName)
-    .map(name => JSON.parse(readFileSync(`${directory}/${name}/${RECORD}`, 'utf8')) as Checkpoint)
+    .flatMap(name => readRecord(`${directory}/${name}/${RECORD}`) ?? [])
     .sort((a, b) => a.made - b.made)
+}
+
+function readRecord(path: string): Checkpoint | undefined {
+  const bytes = readRegularFile(path, { maxBytes: 65_536 })
+  try {
+    return bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as Checkpoint)
+  } catch {
+    return undefined
+  }
 }
 
 export function findCheckpoint(stateDir: string, name: string): Checkpoint {
@@ -85,11 +95,13 @@ export function stageCheckpoint(stateDir: string, why: Why, asked?: string): Sta
       what: `there is a checkpoint "${name}" already`,
       hint: `choose another name, or first: pen checkpoints --remove ${name}`,
     })
-  const stage = newStage(stateDir)
-  const size = copyParts(partsOf(stateDir, layer), stage, why === 'asked' ? MOST : MOST_WITHOUT_ASKING)
-  const checkpoint: Checkpoint = { version: 1, name, made: Date.now(), why, layer, size }
-  writeRecord(stage, checkpoint)
-  return { stage, checkpoint }
+  const most = why === 'asked' ? MOST : MOST_WITHOUT_ASKING
+  return inStage(stateDir, stage => {
+    const size = copyParts(partsOf(stateDir, layer), stage, most)
+    const checkpoint: Checkpoint = { version: 1, name, made: Date.now(), why, layer, size }
+    writeRecord(stage, checkpoint)
+    return { stage, checkpoint }
+  })
 }
 
 export function keepCheckpoint(stateDir: string, { stage, checkpoint }: Staged): Checkpoint {
@@ -119,38 +131,37 @@ export function nextName(stateDir: string, why: Why): string {
   return why === 'asked' ? `${next}` : `${why}-${next}`
 }
 
-/** Removes what a killed pen left. */
-export function newStage(stateDir: string): string {
+/** Fills a new directory. A failure leaves nothing. What a killed pen left is removed first. */
+export function inStage<T>(stateDir: string, fill: (stage: string) => T): T {
   const directory = directoryOf(stateDir)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   for (const name of readdirSync(directory))
     if (name.startsWith(UNFINISHED)) removeTree(`${directory}/${name}`)
   const stage = `${directory}/${UNFINISHED}${crypto.randomUUID()}`
   mkdirSync(stage, { mode: 0o700 })
-  return stage
-}
-
-export const writeRecord = (stage: string, checkpoint: Checkpoint): void =>
-  writeFileSync(`${stage}/${RECORD}`, `${JSON.stringify(checkpoint, null, 2)}\n`, { mode: 0o600 })
-
-/** Into a new directory. A failure leaves nothing. */
-export function copyParts(
-  { tree, git }: { readonly tree: string; readonly git: string },
-  stage: string,
-  most = MOST,
-): TreeSize {
   try {
-    const files = copyTree(tree, `${stage}/tree`, most)
-    const commits = existsSync(git) ? copyTree(git, `${stage}/git`, most) : { names: 0, bytes: 0 }
-    return { names: files.names, bytes: files.bytes + commits.bytes }
+    return fill(stage)
   } catch (error) {
     removeTree(stage)
     if (error instanceof PenError || errnoOf(error) === undefined) throw error
     throw new PenError('STATE', {
       what: `the review layer could not be copied (${errnoText(error)}); nothing was kept`,
-      at: stage,
+      at: directory,
       hint: 'check that the disk is not full: pen checkpoints lists what can be removed',
       cause: error,
     })
   }
+}
+
+export const writeRecord = (stage: string, checkpoint: Checkpoint): void =>
+  writeFileSync(`${stage}/${RECORD}`, `${JSON.stringify(checkpoint, null, 2)}\n`, { mode: 0o600 })
+
+export function copyParts(
+  { tree, git }: { readonly tree: string; readonly git: string },
+  stage: string,
+  most = MOST,
+): TreeSize {
+  const files = copyTree(tree, `${stage}/tree`, most)
+  const commits = existsSync(git) ? copyTree(git, `${stage}/git`, most) : { names: 0, bytes: 0 }
+  return { names: files.names, bytes: files.bytes + commits.bytes }
 }

@@ -1,21 +1,19 @@
 /**
- * Puts a checkpoint in place of a review layer that is not mounted. A journal makes the two exchanges one step: before it nothing has
+ * Puts a checkpoint in place of a review layer that is not mounted. A journal makes all renames one step: before it nothing has
  * changed, and after it every command that opens the layer finishes first.
  */
-import { chmodSync, closeSync, existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, lstatSync, renameSync, rmSync, type Stats } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { CHANGE, openDirectory, unlock } from '../base/beneath/beneath.ts'
-import { exchangePaths } from '../base/beneath/rename-at.ts'
 import { PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import type { Lock } from '../config/lock.ts'
 import {
-  type Checkpoint,
   checkpointPath,
   copyParts,
   dropOldest,
   findCheckpoint,
-  newStage,
+  inStage,
   nextName,
   partsOf,
   writeRecord,
@@ -23,7 +21,7 @@ import {
 import { finishLayer, type Layer, layerPaths, lockLayer, noLayer, readLayer } from './layer.ts'
 
 interface Journal {
-  /** The new directory. After the exchange it has what was there before. */
+  /** The new directory. At the end it has what was in the layer. */
   readonly stage: string
   /** The name that it then gets. */
   readonly name: string
@@ -49,27 +47,27 @@ export function rollBack(stateDir: string, name: string): string {
     })
   const from = checkpointPath(stateDir, name)
   const before = nextName(stateDir, 'rollback')
-  const stage = newStage(stateDir)
-  copyParts({ tree: `${from}/tree`, git: `${from}/git` }, stage)
-  const record: Checkpoint = {
-    version: 1,
-    name: before,
-    made: Date.now(),
-    why: 'rollback',
-    layer: now,
-    size: null,
-  }
-  writeRecord(stage, record)
-  const { tree } = partsOf(stateDir, now)
-  const journal: Journal = {
-    stage,
-    name: before,
-    layer,
-    tree: lstatSync(`${stage}/tree`).ino,
-    git: inodeOf(`${stage}/git`) ?? null,
-    modes: [lstatSync(tree).mode & 0o7777, lstatSync(`${stage}/tree`).mode & 0o7777],
-  }
-  writeFileAtomically(layerPaths(stateDir).rollback, JSON.stringify(journal), { durable: false })
+  inStage(stateDir, stage => {
+    copyParts({ tree: `${from}/tree`, git: `${from}/git` }, stage)
+    writeRecord(stage, {
+      version: 1,
+      name: before,
+      made: Date.now(),
+      why: 'rollback',
+      layer: now,
+      size: null,
+    })
+    const fresh = lstatSync(`${stage}/tree`)
+    const journal: Journal = {
+      stage,
+      name: before,
+      layer,
+      tree: fresh.ino,
+      git: inodeOf(`${stage}/git`) ?? null,
+      modes: [modeOf(lstatSync(partsOf(stateDir, now).tree)), modeOf(fresh)],
+    }
+    writeFileAtomically(layerPaths(stateDir).rollback, JSON.stringify(journal), { durable: false })
+  })
   finishRollback(stateDir)
   dropOldest(stateDir)
   return before
@@ -81,13 +79,11 @@ export function finishRollback(stateDir: string): void {
   if (bytes === undefined) return
   const { stage, name, layer, tree, git, modes } = JSON.parse(bytes.toString()) as Journal
   const parts = partsOf(stateDir, layer)
-  if (inodeOf(parts.tree) !== tree) exchangeUnlocked(parts.tree, `${stage}/tree`)
+  unlockToMove(parts.tree, `${stage}/tree`)
+  exchange(parts.tree, stage, 'tree', tree)
+  exchange(parts.git, stage, 'git', git)
   chmodSync(parts.tree, modes[1])
   if (existsSync(stage)) chmodSync(`${stage}/tree`, modes[0])
-  const own = inodeOf(parts.git) ?? null
-  if (own !== null && git !== null && own !== git) exchangePaths(parts.git, `${stage}/git`)
-  else if (git === null && own !== null) renameSync(parts.git, `${stage}/git`)
-  else if (own === null && git !== null) renameSync(`${stage}/git`, parts.git)
   // The record of a copy keeps its ctime: it tells what changed since.
   if (!Bun.deepEquals(readLayer(stateDir), layer)) finishLayer(stateDir, layer)
   if (existsSync(stage)) renameSync(stage, checkpointPath(stateDir, name))
@@ -105,12 +101,27 @@ export async function recoverRollback(stateDir: string): Promise<void> {
   }
 }
 
+const modeOf = ({ mode }: Stats): number => mode & 0o7777
+
 const inodeOf = (path: string): number | undefined => lstatSync(path, { throwIfNoEntry: false })?.ino
 
+/** By plain renames, which every file system has. An inode says whether it is done. */
+function exchange(path: string, stage: string, part: 'tree' | 'git', wanted: number | null): void {
+  const [fresh, old] = [`${stage}/${part}`, `${stage}/old-${part}`]
+  const now = inodeOf(path) ?? null
+  if (now !== wanted) {
+    if (now !== null) renameSync(path, old)
+    if (wanted !== null) renameSync(fresh, path)
+  }
+  if (existsSync(old)) renameSync(old, fresh)
+}
+
 /** A directory that moves needs write access to itself, for its `..`. The journal has its mode. */
-function exchangeUnlocked(one: string, other: string): void {
-  const opened = [one, other].map(path => openDirectory(path))
-  for (const fd of opened) if (fd !== undefined) unlock(fd, CHANGE)
-  for (const fd of opened) if (fd !== undefined) closeSync(fd)
-  exchangePaths(one, other)
+function unlockToMove(...paths: readonly string[]): void {
+  for (const path of paths) {
+    const fd = openDirectory(path)
+    if (fd === undefined) continue
+    unlock(fd, CHANGE)
+    closeSync(fd)
+  }
 }

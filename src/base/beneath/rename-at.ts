@@ -1,5 +1,4 @@
 /** Renames and stamps names in an open directory, by system calls that the runtime does not have. */
-import { AT_FDCWD } from '../kernel/descriptor.ts'
 import { systemCall } from '../kernel/system-call.ts'
 
 const NOREPLACE = 1
@@ -14,10 +13,6 @@ export const renameToFree = (dir: number, from: Name, to: Name): void => renameA
 
 /** Each name has what the other had, at one moment. */
 export const exchange = (dir: number, one: Name, other: Name): void => renameAt(dir, one, other, EXCHANGE)
-
-/** The same for two paths of pen's own. */
-export const exchangePaths = (one: string, other: string): void =>
-  void systemCall('renameat2', AT_FDCWD, cName(one), AT_FDCWD, cName(other), EXCHANGE)
 
 function renameAt(dir: number, from: Name, to: Name, flags: number): void {
   systemCall('renameat2', dir, cName(from), dir, cName(to), flags)

@@ -1,6 +1,7 @@
+import { type Lock, tryLock } from '../../../config/lock.ts'
 import { whileStopped } from '../../../lifecycle/restart.ts'
 import { findCheckpoint } from '../../../review/checkpoint.ts'
-import { lockLayer } from '../../../review/layer.ts'
+import { layerPaths, lockLayer } from '../../../review/layer.ts'
 import { lockAccept } from '../../../review/open-review.ts'
 import { rollBack } from '../../../review/rollback.ts'
 import { withProgress } from '../../frame/progress.ts'
@@ -23,15 +24,18 @@ export const verb = defineVerb({
     try {
       // Before the sandbox is stopped.
       findCheckpoint(stateDir, name)
-      const before = await withProgress('rolling back', terminal, () =>
-        whileStopped(project, say, async () => {
-          const layer = await lockLayer(stateDir)
-          try {
-            return rollBack(stateDir, name)
-          } finally {
-            layer.release()
-          }
-        }),
+      const work = (layer: Lock): string => {
+        try {
+          return rollBack(stateDir, name)
+        } finally {
+          layer.release()
+        }
+      }
+      const unmounted = tryLock(layerPaths(stateDir).lock)
+      const before = await withProgress('rolling back', terminal, async () =>
+        unmounted === undefined
+          ? await whileStopped(project, say, async () => work(await lockLayer(stateDir)))
+          : work(unmounted),
       )
       answer(
         { version: 1, name, before },
