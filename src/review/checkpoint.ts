@@ -5,6 +5,7 @@ import { errnoOf, errnoText, PenError } from '../base/error.ts'
 import { nearest } from '../base/nearest.ts'
 import { printable } from '../base/printable.ts'
 import { readRegularFile } from '../base/regular-file.ts'
+import { tryLock } from '../config/lock.ts'
 import { isName } from '../config/project.ts'
 import { copyTree, type TreeSize } from './copy-tree.ts'
 import { type Layer, layerPaths, noLayer, REVIEW_REPOSITORY, readLayer } from './layer.ts'
@@ -135,8 +136,7 @@ export function nextName(stateDir: string, why: Why): string {
 export function inStage<T>(stateDir: string, fill: (stage: string) => T): T {
   const directory = directoryOf(stateDir)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  for (const name of readdirSync(directory))
-    if (name.startsWith(UNFINISHED)) removeTree(`${directory}/${name}`)
+  for (const path of unfinishedIn(directory)) removeTree(path)
   const stage = `${directory}/${UNFINISHED}${crypto.randomUUID()}`
   mkdirSync(stage, { mode: 0o700 })
   try {
@@ -152,6 +152,28 @@ export function inStage<T>(stateDir: string, fill: (stage: string) => T): T {
     })
   }
 }
+
+/** Copies that a killed pen left. None while another pen makes one. */
+export function unfinishedCopies(
+  stateDir: string,
+  { remove }: { readonly remove: boolean },
+): readonly string[] {
+  const directory = directoryOf(stateDir)
+  const { acceptLock, rollback } = layerPaths(stateDir)
+  const lock = existsSync(directory) ? tryLock(acceptLock) : undefined
+  if (lock === undefined) return []
+  try {
+    // The next command on the layer needs the copy of a rollback that was killed.
+    const found = existsSync(rollback) ? [] : unfinishedIn(directory)
+    if (remove) for (const path of found) removeTree(path)
+    return found
+  } finally {
+    lock.release()
+  }
+}
+
+const unfinishedIn = (directory: string): readonly string[] =>
+  readdirSync(directory).flatMap(name => (name.startsWith(UNFINISHED) ? `${directory}/${name}` : []))
 
 export const writeRecord = (stage: string, checkpoint: Checkpoint): void =>
   writeFileSync(`${stage}/${RECORD}`, `${JSON.stringify(checkpoint, null, 2)}\n`, { mode: 0o600 })

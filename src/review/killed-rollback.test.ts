@@ -13,7 +13,14 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { removeTree } from '../base/beneath/remove-tree.ts'
-import { checkpointPath, keepCheckpoint, listCheckpoints, partsOf, stageCheckpoint } from './checkpoint.ts'
+import {
+  checkpointPath,
+  keepCheckpoint,
+  listCheckpoints,
+  partsOf,
+  stageCheckpoint,
+  unfinishedCopies,
+} from './checkpoint.ts'
 import { finishLayer, type Layer, layerPaths, makeLayer, readLayer } from './layer.ts'
 import { finishRollback, rollBack } from './rollback.ts'
 
@@ -85,6 +92,11 @@ test('after SIGKILL at any moment the layer is one state, and each checkpoint is
       }
     }
     expect(midway).toBeGreaterThan(0)
+    const left = `${layerPaths(stateDir).dir}/checkpoints/.new-1`
+    mkdirSync(left, { recursive: true })
+    expect(unfinishedCopies(stateDir, { remove: false })).toContain(left)
+    unfinishedCopies(stateDir, { remove: true })
+    expect(existsSync(left)).toBe(false)
     rollBack(stateDir, 'a')
     expect(stateIn(parts)).toBe('a')
     expect(readdirSync(`${layerPaths(stateDir).dir}/checkpoints`).length).toBeLessThanOrEqual(8)

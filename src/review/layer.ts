@@ -56,6 +56,8 @@ export const layerPaths = (stateDir: string) => {
     rollback: `${dir}/rollback.json`,
     /** Beside the layer, which can be removed under it. */
     lock: `${stateDir}/review.lock`,
+    /** Of accepts, and of other work on the layer by commands. Beside the layer for the same reason. */
+    acceptLock: `${stateDir}/review-accept.lock`,
   } as const
 }
 

@@ -38,9 +38,9 @@ export interface Review {
   readonly again: () => Promise<readonly Change[]>
 }
 
-/** One accept at a time. The lock is beside the layer, which the first one may remove. */
+/** One accept at a time. */
 export const lockAccept = (stateDir: string): Promise<Lock> =>
-  takeLock(`${stateDir}/review-accept.lock`, {
+  takeLock(layerPaths(stateDir).acceptLock, {
     timeoutMs: 10_000,
     busy: 'another pen accepts, discards or copies changes of this project',
   })
