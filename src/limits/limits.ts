@@ -62,6 +62,7 @@ export class LimitHandle {
   #own: ReadonlySet<number> | undefined
   #makeFreezer: (() => Freezer) | undefined
   #freezer: Freezer | undefined
+  #copies = 0
   #woken = performance.now()
   readonly #listeners: ((hit: LimitHit) => void)[] = []
   readonly #hits = new Map<string, LimitHit>()
@@ -148,6 +149,20 @@ export class LimitHandle {
   async whilePaused<T>(act: () => Promise<T>): Promise<T> {
     this.#freezer ??= this.#makeFreezer?.()
     return await (this.#freezer === undefined ? act() : this.#freezer.whilePaused(act))
+  }
+
+  /** The same for a copy that the user asked for. It may take a while, in which nothing inside answers. */
+  async whileCopied(act: () => Promise<void>): Promise<void> {
+    this.#copies++
+    try {
+      await this.whilePaused(act)
+    } finally {
+      this.#copies--
+    }
+  }
+
+  get isCopied(): boolean {
+    return this.#copies > 0
   }
 
   /** Called for each limit that is reached, and again when more is refused. A `killed` sandbox has already been killed. */

@@ -28,7 +28,7 @@ export function servePauses({
 }: Pick<Supervised, 'prepared' | 'running' | 'limits'>): () => void {
   const path = socketPath(prepared.loaded.project.stateDir)
   const whilePaused: WhilePaused | undefined = canBePaused(running)
-    ? act => limits.whilePaused(act)
+    ? act => limits.whileCopied(act)
     : undefined
   rmSync(path, { force: true })
   const address = addressOf(path)
