@@ -176,7 +176,7 @@ lifecycleTest(
       'git init -q -b main; git config user.name u; git config user.email u@example.com; echo old > both; echo x > gone; git add .; git commit -qm one',
     )
     const script =
-      'read id </proc/sys/kernel/random/uuid; echo "$id" >both; echo alike >alike; echo "$id" >"only-$id"; rm gone; mkdir -p dir; echo "$id" >dir/locked; chmod 0 dir/locked dir'
+      'read id </proc/sys/kernel/random/uuid; echo "$id" >both; echo alike >alike; echo "$id" >"only-$id"; rm gone; mkdir -p dir; echo "$id" >dir/locked; chmod 0 dir/locked dir; mkdir node_modules; for i in 0 1 2 3 4 5 6 7 8 9 a; do echo "$id" >node_modules/$i; done'
     const ran = await here.pen(
       'run',
       '--parallel',
@@ -200,16 +200,19 @@ lifecycleTest(
     const uuid = '[0-9a-f-]{36}'
     for (const pattern of [
       `only in fix-1:\n  \\+ only-${uuid}  \\(37 B\\)\nonly in fix-2:\n  \\+ only-${uuid}  \\(37 B\\)\n`,
-      'the same in both:\n  \\+ alike  \\(6 B\\)\n  \\+ dir/\n  - gone\ndifferent:\n  both  \\(fix-1: 4 B → 37 B; fix-2: 4 B → 37 B\\)\n',
+      'the same in both:\n  \\+ alike  \\(6 B\\)\n  \\+ dir/\n  - gone\n  \\+ node_modules/\ndifferent:\n  both  \\(fix-1: 4 B → 37 B; fix-2: 4 B → 37 B\\)\n  dir/locked .*\n  node_modules/  11 different\n',
       `--- fix-1/both\n\\+\\+\\+ fix-2/both\n@@ -1,1 \\+1,1 @@\n-${uuid}\n\\+${uuid}\n`,
       `--- fix-1/dir/locked\n\\+\\+\\+ fix-2/dir/locked\n@@ -1,1 \\+1,1 @@\n-${uuid}\n`,
       'commits only in fix-2:\n  main: not on the host yet',
-      '\n2 different, 1 only in fix-1, 1 only in fix-2, 3 the same\n$',
+      '\n13 different, 1 only in fix-1, 1 only in fix-2, 4 the same\n$',
     ])
       expect(said.stdout).toMatch(new RegExp(pattern))
 
     const data = JSON.parse((await here.pen('compare', 'fix-2', 'fix-1', '--json')).stdout)
-    expect(data.different.map(([one]: { path: string }[]) => one?.path)).toEqual(['both', 'dir/locked'])
+    expect(data.different.slice(0, 2).map(([one]: { path: string }[]) => one?.path)).toEqual([
+      'both',
+      'dir/locked',
+    ])
     expect(data.commits.onlySecond).toEqual([])
 
     const none = await here.pen('compare', 'fix-1')

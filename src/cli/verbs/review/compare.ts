@@ -8,7 +8,7 @@ import { projectFor } from '../../frame/sandbox-name.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { boundedDifferences } from '../../render/bounded-differences.ts'
 import { changeData } from '../../render/change-data.ts'
-import { comparisonLines, type SandboxName, sandboxWords } from '../../render/comparison.ts'
+import { comparisonLines, foldPairs, type SandboxName, sandboxWords } from '../../render/comparison.ts'
 import { spacedDifference, statLine } from '../../render/review-difference.ts'
 import { commitLines } from '../../render/review-list.ts'
 
@@ -54,7 +54,7 @@ export const verb = defineVerb({
     const { paint } = terminal
     using directories = new OpenDirectories(one.review.places.tree, other.review.places.tree, 'layers')
     const lines = comparisonLines(comparison, [first, second], paint)
-    const shown = boundedDifferences(different.map(between), change =>
+    const shown = boundedDifferences(foldPairs(different).listed.map(between), change =>
       flags.stat
         ? statLine(change, directories, paint)
         : spacedDifference(change, directories, paint, [first, second ?? '-']),
