@@ -9,7 +9,7 @@ export const WHY: Readonly<Record<Why, string>> = {
 }
 
 export const checkpointSize = ({ size }: Checkpoint): string =>
-  size === null ? '-' : `${size.names} names, ${showSize(size.bytes)}`
+  size === null ? '-' : `${size.names} ${size.names === 1 ? 'name' : 'names'}, ${showSize(size.bytes)}`
 
 export const checkpointData = ({ name, made, why, size }: Checkpoint) => ({
   name,
