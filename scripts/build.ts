@@ -7,6 +7,7 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync }
 import { join } from 'node:path'
 import { buildLibrary } from './build-library.ts'
 import { closeDoors } from './close-doors.ts'
+import { sign } from './release/sign-mach-o.ts'
 
 const root = join(import.meta.dir, '..')
 
@@ -28,48 +29,64 @@ export const BUILD_FLAGS = [
   '--no-compile-autoload-package-json',
 ] as const
 
+/** Bun for another platform. */
+export interface Runtime {
+  readonly platform: string
+  readonly arch: string
+  readonly program: string
+}
+
 export interface Build {
   readonly entry: string
   readonly out: string
   readonly flags?: readonly string[]
   readonly define?: Readonly<Record<string, string>>
+  /** The default is this machine's. */
+  readonly runtime?: Runtime
   /** Only tests leave the doors open, to show that their attacks work on an ordinary build. */
   readonly leaveDoorsOpen?: boolean
 }
 
 /** Compiles `entry`, closes the doors, and only then makes the file executable and moves it into place. */
 export function build(options: Build): void {
-  const temporary = `${options.out}.${process.pid}.tmp`
+  // The name of the file is in the binary, and two builds have the same bytes.
+  const folder = `${options.out}.${process.pid}.tmp`
+  const temporary = join(folder, 'pen')
+  const { runtime } = options
   const define = Object.entries(options.define ?? {}).flatMap(([name, value]) => [
     '--define',
     `${name}=${JSON.stringify(value)}`,
   ])
-  const flags = options.flags ?? BUILD_FLAGS
+  const flags = [
+    ...(options.flags ?? BUILD_FLAGS),
+    ...define,
+    ...(runtime === undefined ? [] : crossFlags(runtime)),
+  ]
   try {
+    mkdirSync(folder)
     const made = Bun.spawnSync(
-      [process.execPath, 'build', ...flags, ...define, options.entry, `--outfile=${temporary}`],
+      [process.execPath, 'build', ...flags, options.entry, `--outfile=${temporary}`],
       { cwd: root, stdout: 'pipe', stderr: 'pipe' },
     )
     if (made.exitCode !== 0) throw new Error(`bun build failed:\n${made.stdout}${made.stderr}`)
     chmodSync(temporary, 0o600)
     const binary = readFileSync(temporary)
     if (options.leaveDoorsOpen !== true) closeDoors(binary)
-    writeFileSync(temporary, binary)
-    if (process.platform === 'darwin') sign(temporary)
+    const isForMac = (runtime?.platform ?? process.platform) === 'darwin'
+    writeFileSync(temporary, isForMac ? sign(binary) : binary)
     chmodSync(temporary, 0o755)
     renameSync(temporary, options.out)
   } finally {
-    rmSync(temporary, { force: true })
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
-/** macOS kills a binary whose bytes do not match its signature. An ad-hoc signature is enough to run it here. */
-function sign(file: string): void {
-  const signed = Bun.spawnSync(['/usr/bin/codesign', '--force', '--sign', '-', file])
-  if (signed.exitCode !== 0) throw new Error(`codesign failed: ${signed.stderr}`)
-}
+const crossFlags = ({ platform, arch, program }: Runtime): readonly string[] => [
+  `--target=bun-${platform}-${arch}`,
+  `--compile-executable-path=${program}`,
+]
 
-function revision(): string {
+export function revision(): string {
   try {
     const git = Bun.spawnSync(['git', 'rev-parse', '--short=12', 'HEAD'], { cwd: root, stderr: 'ignore' })
     return git.exitCode === 0 ? git.stdout.toString().trim() : 'unknown'

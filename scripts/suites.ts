@@ -152,6 +152,15 @@ export const SUITES: readonly (Check | Suite)[] = [
     wall: 14_400,
     onlyByName: true,
   },
+  // Builds four programs twice, and installs them on an empty Debian.
+  {
+    kind: 'suite',
+    name: 'release',
+    folder: './test/release',
+    testTimeout: 300_000,
+    wall: 1_800,
+    onlyByName: true,
+  },
   // Its machines boot without a snapshot, one for each claim.
   {
     kind: 'suite',

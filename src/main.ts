@@ -19,6 +19,8 @@ const HIDDEN = new Map([
   ['__door', () => import('./gateway/netns/door-mode.ts').then(mode => mode.runDoorMode(argv.slice(1)))],
   // Inside a running sandbox's mounts, for the moment that a new one takes.
   ['__mount', () => import('./backend/mounts/mount-inside.ts').then(mode => mode.mountInside())],
+  // In a mount namespace of its own, for a caller that may not mount.
+  ['__clone', () => import('./backend/mounts/clone-trees.ts').then(mode => mode.cloneTrees())],
   [
     '__root-helper',
     () => import('./backend/container/root-helper/serve.ts').then(mode => mode.runRootHelper(argv.slice(1))),
@@ -41,6 +43,8 @@ const HIDDEN = new Map([
   ['__supervise', () => import('./backend/soft/gate/supervise.ts').then(mode => mode.supervise())],
   ['__exec-daemon', () => import('./guest/exec-daemon.ts').then(mode => mode.runExecDaemon(argv.slice(1)))],
   ['__file', () => import('./guest/file-tool.ts').then(mode => mode.runFileTool(argv.slice(1)))],
+  ['__sftp', () => import('./guest/sftp-server.ts').then(mode => mode.runSftpServer(argv.slice(1)))],
+  ['__ssh', () => import('./ssh-server/serve.ts').then(mode => mode.serveSsh(argv.slice(1)))],
   ['__listed', () => import('./guest/listed.ts').then(mode => mode.runListed(argv.slice(1)))],
 ])
 const hidden = HIDDEN.get(argv[0] ?? '')

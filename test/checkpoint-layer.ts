@@ -4,8 +4,8 @@ import {
   keepCheckpoint,
   removeCheckpoint,
   stageCheckpoint,
-} from '../src/review/checkpoint.ts'
-import { finishRollback, rollBack } from '../src/review/rollback.ts'
+} from '../src/review/checkpoint/checkpoint.ts'
+import { finishRollback, rollBack } from '../src/review/checkpoint/rollback.ts'
 
 const [stateDir = ''] = process.argv.slice(2)
 finishRollback(stateDir)

@@ -139,7 +139,7 @@ export interface Running {
   readonly full?: Promise<void>
   /** Present when pen, as its own user, may neither inspect nor kill the first process. */
   readonly reach?: InitHandle | undefined
-  /** The sandbox's processes are not processes of the host's kernel: pen cannot stop them for a moment. */
+  /** The sandbox's processes are not processes of the host's kernel. Only one with a file server can be paused. */
   readonly ownKernel?: true
   /** Kills every process of the sandbox by SIGKILL at once. */
   kill(): void
@@ -149,9 +149,9 @@ export interface Running {
   readonly mounts?: LiveMounts
 }
 
-/** Not processes of another kernel, or of another user. */
-export const canBePaused = ({ ownKernel, reach }: Running): boolean =>
-  ownKernel !== true && reach === undefined
+/** A virtual machine is paused with its QEMU. Processes in another kernel, or of another user, cannot be. */
+export const canBePaused = ({ ownKernel, filesPid, reach }: Running): boolean =>
+  (ownKernel !== true || filesPid !== undefined) && reach === undefined
 
 /** Where the sandbox's first process starts: its cgroup and its network namespace. */
 export interface Placement {
@@ -170,6 +170,8 @@ export interface Placement {
 /** What a backend needs to judge actions itself. */
 interface Rules {
   readonly policy: Policy
+  /** The name of the sandbox, for commands in refusals. */
+  readonly sandbox: string | undefined
   /** The command as the user wrote it, without words that pen puts in front. */
   readonly command: readonly string[]
   readonly world: PathWorld

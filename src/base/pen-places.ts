@@ -29,6 +29,9 @@ const RUN = [
 /** Two levels from `dist/pen` or `src/main.ts` up to the package, and one to spare. */
 const MOST_UP = 3
 const MOST_MANIFEST = 2 ** 20
+/** On npm, pen is `pen-sandbox`, and its program is in a package for each platform. */
+const OF_PLATFORM = `pen-sandbox-${process.platform}-${process.arch}`
+const NAMES = ['pen', 'pen-sandbox', OF_PLATFORM]
 
 /** The running pen, and the one among the packages of `workspace`, which may be another. */
 export function penPlaces(workspace: string): PenPlaces {
@@ -44,13 +47,24 @@ export function penPlaces(workspace: string): PenPlaces {
   for (const part of ownProgram()) {
     const home = packageOf(part)
     add(home ?? part, home !== undefined)
+    for (const starter of home === undefined ? [] : startersOf(home)) add(starter, true)
   }
-  const installed = `${workspace}/node_modules/pen`
-  if (existsSync(`${installed}/dist/pen`)) add(installed, true)
+  for (const name of NAMES) {
+    const installed = `${workspace}/node_modules/${name}`
+    if (existsSync(`${installed}/dist/pen`)) add(installed, true)
+  }
   const mounts = mountsHere()
   const withOthers = (paths: Iterable<string>): string[] =>
     [...paths].flatMap(path => [path, ...otherPathsOf(path, mounts)])
   return { all: withOthers(all), run: withOthers(run) }
+}
+
+/** The package that starts the program of this one: npm installs the two beside each other, or one in the other. */
+function startersOf(home: string): readonly string[] {
+  const modules = dirname(home)
+  if (!home.endsWith(`/${OF_PLATFORM}`)) return []
+  const places = [`${modules}/pen`, `${modules}/pen-sandbox`, dirname(modules)]
+  return places.filter(place => NAMES.includes(nameIn(`${place}/package.json`) as string))
 }
 
 /** The package of one of pen's files; undefined for a file that was copied out of it. @internal */
@@ -58,7 +72,7 @@ export function packageOf(file: string): string | undefined {
   let at = file
   for (let up = 0; up < MOST_UP && at !== '/'; up++) {
     at = dirname(at)
-    if (nameIn(`${at}/package.json`) === 'pen') return at
+    if (NAMES.includes(nameIn(`${at}/package.json`) as string)) return at
   }
   return undefined
 }

@@ -10,11 +10,11 @@ import type { PortPair } from '../gateway/forward/forward.ts'
 import { encodeFrame, FrameDecoder, protocolError } from '../protocol/frame.ts'
 
 /**
- * `order` returns the order of the start, for a restart. `own` ties the sandbox to the connection: when the connection closes, the
+ * `order` returns the order of the start, for a restart. `attend` stays open until the sandbox has ended. `own` ties the sandbox to the connection: when the connection closes, the
  * sandbox ends. A program that started a sandbox uses it, because the program may be killed. `stop` ends the sandbox and drops its
  * flags. `pause` ends it and keeps them for the next start.
  */
-export type PlainRequest = 'ping' | 'status' | 'stats' | 'order' | 'own' | 'stop' | 'pause'
+export type PlainRequest = 'ping' | 'status' | 'stats' | 'order' | 'attend' | 'own' | 'stop' | 'pause'
 
 export type JudgedAccess = 'read' | 'write' | 'list' | 'exec'
 
@@ -166,6 +166,7 @@ const REQUESTS: Readonly<Record<Request['want'], Readonly<Record<string, Test>>>
   status: {},
   stats: {},
   order: {},
+  attend: {},
   own: {},
   stop: {},
   pause: {},

@@ -7,7 +7,7 @@ import { tryCall } from '../base/kernel/system-call.ts'
 import { join, resolve } from '../base/posix-path.ts'
 import { startProgram } from '../base/start-program.ts'
 import type { DaemonSetup, ExecOrder, Variable } from '../protocol/exec-order.ts'
-import { INSIDE } from '../protocol/guest-paths.ts'
+import { INSIDE, SHELL_INSIDE } from '../protocol/guest-paths.ts'
 import { asUser } from './as-user.ts'
 import { unblockSignals } from './become.ts'
 import { MARK } from './kill.ts'
@@ -40,7 +40,8 @@ export const start = (order: ExecOrder, mark: string, setup: DaemonSetup): Start
     unblockSignals()
     checkDirectory(order.cwd)
     const env = environment(setup.env, order, mark)
-    const [name = shell(), ...rest] = order.argv
+    const [first = SHELL_INSIDE, ...rest] = order.argv
+    const name = first === SHELL_INSIDE ? shell() : first
     const spawn = (file: string, args: readonly string[]) => {
       const program = { file, argv0: name, args, settings: { ...setup.user, cwd: order.cwd, env } }
       return order.terminal === undefined

@@ -14,10 +14,11 @@ function file(path: string, text = ''): string {
   return full
 }
 
-function install(dir: string): string {
-  file(`${dir}/node_modules/pen/package.json`, '{ "name": "pen", "exports": "./dist/index.js" }')
-  file(`${dir}/node_modules/pen/dist/index.js`)
-  return file(`${dir}/node_modules/pen/dist/pen`)
+function install(dir: string, name = 'pen'): string {
+  const home = `${dir}/node_modules/${name}`
+  file(`${home}/package.json`, JSON.stringify({ name, exports: './dist/index.js' }))
+  file(`${home}/dist/index.js`)
+  return file(`${home}/dist/pen`)
 }
 
 const app = install('app')
@@ -35,6 +36,8 @@ describe('the pen binary', () => {
 
   test('is found for a bundle in the packages of its directory', () => {
     expect(find(file('app/out/bundle.js'))).toBe(app)
+    const published = install('published', 'pen-sandbox')
+    expect(find(file('published/out/bundle.js'))).toBe(published)
   })
 
   test('is the one that the option or the environment names', () => {

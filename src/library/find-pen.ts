@@ -54,13 +54,15 @@ function besideLibrary(here: string): string | undefined {
   return found !== undefined && existsSync(found) ? found : undefined
 }
 
-/** In the `pen` package that Node resolves from the bundle's directory. */
+/** In the package that Node resolves from the bundle's directory. */
 function besideBundle(here: string): string | undefined {
-  try {
-    return besideLibrary(createRequire(here).resolve('pen'))
-  } catch {
-    return undefined
-  }
+  for (const name of ['pen', 'pen-sandbox'])
+    try {
+      return besideLibrary(createRequire(here).resolve(name))
+    } catch {
+      // Not installed under this name.
+    }
+  return undefined
 }
 
 function existing(path: string, what: string): string {

@@ -10,10 +10,11 @@ import { printable } from '../base/printable.ts'
 import { named, namesOf, sharedOf } from '../config/project.ts'
 import { presenceOf, statePaths, withChangeLock } from '../control/state.ts'
 import type { HostPath } from '../policy/files/path.ts'
-import { listCheckpoints } from '../review/checkpoint.ts'
+import { listCheckpoints } from '../review/checkpoint/checkpoint.ts'
 import { journalFile } from '../review/journal.ts'
 import { hasChanges, layerPaths } from '../review/layer.ts'
-import { namesIn } from './list.ts'
+import { updateHosts } from '../ssh/ssh-host.ts'
+import { namesIn, stateOfUser } from './list.ts'
 import { stopSandbox } from './stop.ts'
 
 const VOLUMES = 'volumes'
@@ -65,6 +66,7 @@ export async function forgetSandbox(
   // Only after the lock file is released, and only if no other command uses the directory again.
   removeIfEmpty(stateDir)
   if (isNamed(stateDir)) removeIfEmpty(dirname(stateDir))
+  await updateHosts(stateOfUser())
 }
 
 /** Without the project's config, its named sandboxes would come back with other rules. */

@@ -4,7 +4,7 @@ import { orphanDirectories } from '../backend/container/inside-directory.ts'
 import { orphanContainers } from '../backend/container/orphan-containers.ts'
 import { unusedImages } from '../image/in-use.ts'
 import { sweepRemembered } from '../limits/stale.ts'
-import { unfinishedCopies } from '../review/checkpoint.ts'
+import { unfinishedCopies } from '../review/checkpoint/checkpoint.ts'
 import { type KnownSandbox, listSandboxes, refuseStateOfOthers, stateOfUser } from './list.ts'
 
 export interface Leftover {

@@ -8,9 +8,9 @@ import {
   type Staged,
   stageCheckpoint,
   type Why,
-} from '../review/checkpoint.ts'
+} from '../review/checkpoint/checkpoint.ts'
+import { finishRollback } from '../review/checkpoint/rollback.ts'
 import { layerPaths } from '../review/layer.ts'
-import { finishRollback } from '../review/rollback.ts'
 import { pauseSandbox } from '../run/pause.ts'
 
 /** A sandbox that starts or ends has the lock, and cannot be paused. */

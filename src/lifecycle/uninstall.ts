@@ -6,12 +6,13 @@ import { lstatSync, unlinkSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { findHome } from '../config/locate.ts'
 import { DOCUMENTS } from '../config/pen-directory.ts'
+import { hasInclude, removeInclude, userConfig } from '../ssh/include-line.ts'
 import { forgetSandbox, refuseWhileRunning, removeIfEmpty, removeState } from './forget.ts'
 import { collectLeftovers, type Leftover } from './leftovers.ts'
 import { listSandboxes, namesIn, refuseStateOfOthers, stateOfUser } from './list.ts'
 
 interface Removed {
-  readonly kind: Exclude<Leftover['kind'], 'record'> | 'sandbox' | 'directory'
+  readonly kind: Exclude<Leftover['kind'], 'record'> | 'sandbox' | 'directory' | 'ssh-include'
   readonly name: string
 }
 
@@ -47,13 +48,16 @@ export async function uninstall({ remove, keepConfig, discard }: Options): Promi
       left.push(error)
     }
   }
+  const place = { home: findHome(), state }
+  const included = hasInclude(place)
+  if (remove && included) await orLeft(async () => void (await removeInclude(place)))
   const keep = keepConfig ? DOCUMENTS : []
   if (remove) for (const { stateDir } of known) await orLeft(() => forgetSandbox(stateDir, { keep, discard }))
   // Before the cache is removed: it knows which engines were used.
   const leftovers = await collectLeftovers({ remove, everyImage: true })
   const after = remove ? await collectLeftovers({ remove: false, everyImage: true }) : []
   left.push(...after.map(stillUsed))
-  if (remove) await orLeft(() => removeState(`${state}/cache`))
+  if (remove) for (const part of ['cache', 'ssh']) await orLeft(() => removeState(`${state}/${part}`))
   let isGone = !remove
   if (remove)
     await orLeft(() => {
@@ -64,6 +68,9 @@ export async function uninstall({ remove, keepConfig, discard }: Options): Promi
   const isLeft = (stateDir: string): boolean => left.some(({ at }) => `${at}/`.startsWith(`${stateDir}/`))
   return {
     removed: [
+      ...(included && !(remove && hasInclude(place))
+        ? [{ kind: 'ssh-include', name: userConfig(place) } as const]
+        : []),
       ...known.flatMap(({ id, stateDir }) =>
         isLeft(stateDir) ? [] : [{ kind: 'sandbox', name: id } as const],
       ),

@@ -9,7 +9,7 @@ export interface Variable {
 
 /** A command for a running sandbox. */
 export interface ExecOrder {
-  /** When empty, the shell inside starts: bash, or else sh. */
+  /** When empty, the shell inside starts: bash, or else sh. `SHELL_INSIDE` as the first word stands for it. */
   readonly argv: readonly string[]
   readonly cwd: string
   /** Added to the sandbox's own variables. */

@@ -9,6 +9,10 @@ export const PEN_INSIDE = `${INSIDE}/pen`
 export const PEN_ITSELF = '/proc/self/exe'
 /** The word after `pen`. */
 export const DAEMON_MODE = '__exec-daemon'
+/** The word after `pen` for an SFTP server inside. */
+export const SFTP_MODE = '__sftp'
+/** As the first word of a command: the shell inside, bash or else sh. */
+export const SHELL_INSIDE = '$SHELL'
 /** The port of the gateway's proxy, in the door of every sandbox. Browsers and `fetch` do not block this port. */
 export const PROXY_PORT = 1023
 /** The socket of the file broker, inside every sandbox. */

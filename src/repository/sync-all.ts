@@ -16,7 +16,7 @@ import { HostGit } from './git/host-git.ts'
 import { Budget } from './sync/budget.ts'
 import { describeReport } from './sync/describe-sync.ts'
 import { type RefEvent, RepositorySync } from './sync/repository-sync.ts'
-import { readState } from './sync/state.ts'
+import { REFUSE_PIPES, readState } from './sync/state.ts'
 import { readSynced, writeSynced } from './sync/synced-file.ts'
 
 export interface SyncAllOptions {
@@ -152,8 +152,8 @@ export async function isReadable(
 ): Promise<boolean> {
   const box = new GitBox(world, git, dir, Date.now() + MAX_READ_MS)
   const [state, entries] = await Promise.all([
-    readState(box.run).catch(() => undefined),
-    box.run({ script: 'git ls-files --stage >/dev/null' }),
+    readState(box.run, undefined, 'all').catch(() => undefined),
+    box.run({ script: `${REFUSE_PIPES}; git ls-files --stage >/dev/null` }),
   ])
   return records.some(record => state?.heads.has(record)) && entries.code === 0
 }

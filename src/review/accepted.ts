@@ -20,6 +20,10 @@ export class Accepted {
     }
   }
 
+  get isEmpty(): boolean {
+    return this.#known.size === 0
+  }
+
   has(path: string, { ino, ctimeNs }: Mark): boolean {
     const known = this.#known.get(path)
     return known?.ino === ino && known.ctimeNs === ctimeNs

@@ -130,7 +130,7 @@ export class Batches {
       throw error
     }
     // A merged file still has the user's edit, so the next accept merges again.
-    const now = after === undefined || merged !== undefined ? undefined : lookInto(dir, name)
+    const now = merged !== undefined ? undefined : after === undefined ? before : lookInto(dir, name)
     if (now !== undefined) this.#accepted.add(path, now)
   }
 

@@ -104,6 +104,22 @@ test('a directory that became a link leads nowhere: nothing is written outside t
   expect(readdirSync(`${outside}/sub`)).toEqual(['file'])
 })
 
+test('what the user moved into place is a conflict, and what accept put there is none', async () => {
+  using layer = new TestLayer()
+  layer.host(`mkdir -p d e/sub; echo x > d/old; for f in a b; do echo $f > e/sub/$f; done
+    mkdir -p ../mine/deep; echo precious > ../mine/deep/file; echo other > ../mine/a`)
+  await Bun.sleep(30)
+  const made = Date.now()
+  layer.inside('rm -r d; mkdir d; echo new > e/sub/a; echo new > e/sub/b; mkdir e/mine; echo new > e/mine/a')
+  layer.accept(layer.changes.filter(({ path }) => path === 'e/sub/a'))
+  layer.host('mv ../mine d/mine')
+  const conflicts = layer.marked(made).filter(({ conflict }) => conflict !== undefined)
+  expect(conflicts.map(({ path }) => path)).toEqual(['d/mine/a', 'd/mine/deep/file'])
+  layer.accept(layer.marked(made).filter(({ conflict }) => conflict === undefined))
+  expect(text(layer, 'd/mine/deep/file')).toBe('precious\n')
+  expect(text(layer, 'e/sub/b')).toBe('new\n')
+})
+
 test('names in other encodings, holes and read-only directories are applied', () => {
   using layer = new TestLayer()
   layer.host('mkdir locked; echo old > locked/file; chmod 555 locked')

@@ -39,6 +39,7 @@ export function applyChanges(changes: readonly Change[], places: Places, accepte
   const journal = new Journal(places.layer)
   const applying = new Applying(directories, journal, accepted)
   applying.run(changes)
+  accepted.flush()
   journal.close()
   return applying
 }
@@ -55,10 +56,12 @@ class Applying implements Application {
   readonly left: Left[] = []
   stopped: string | undefined
   readonly #directories: OpenDirectories
+  readonly #accepted: Accepted
   readonly #batches: Batches
 
   constructor(directories: OpenDirectories, journal: Journal, accepted: Accepted) {
     this.#directories = directories
+    this.#accepted = accepted
     const attempt: Attempt = (change, act, has) => this.#attempt(change, act, has)
     this.#batches = new Batches(directories, journal, { accepted, attempt, left: this.left })
   }
@@ -167,7 +170,10 @@ class Applying implements Application {
     const depth = (path: string): number => (path === '.' ? 0 : path.split('/').length)
     for (const path of [...touched].sort((a, b) => depth(b) - depth(a)))
       try {
-        this.#directories.inside(path, (dir, layer) => finishDirectory(dir, layer, modes.get(path)))
+        this.#directories.inside(path, (dir, layer) => {
+          finishDirectory(dir, layer, modes.get(path))
+          this.#accepted.add(path, fstatSync(dir, { bigint: true }))
+        })
       } catch (error) {
         this.left.push({ path, why: this.#reason(error) })
       }

@@ -20,6 +20,8 @@ export interface Change {
   readonly conflict?: string
   /** The clean result of a merge. `after` describes it. */
   readonly merged?: Uint8Array
+  /** git ignores this path: it is the change's own, or of a directory above it. Never on what git tracks. */
+  readonly ignored?: string
   /** Why the user should look at it first. */
   readonly attention?: string
 }

@@ -102,3 +102,10 @@ test('in a copy of the project, what is not in the copy is not there', () => {
     true,
   ])
 })
+
+test('in a copy, the git directory that pen makes later can be mounted over the project’s', () => {
+  mkdirSync(`${base}/review/merged/.git`)
+  layer = { ...layer, kind: 'copy' }
+  mkdirSync(`${project}/.git`)
+  expect(kept(bind('/.git', `${base}/git/review/dir`, 'rw'))).toEqual([true])
+})

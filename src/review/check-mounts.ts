@@ -54,9 +54,10 @@ const isOnlyHiding = (step: Step): boolean =>
 
 function kindOf(step: Step): Shown {
   if (step.op === 'cover') return step.kind
-  // What is not there yet is a directory that pen makes before the mount, such as the sandbox's own git directory.
-  const source = step.op === 'bind' ? lstatSync(step.from, { throwIfNoEntry: false }) : undefined
-  return source === undefined || source.isDirectory() ? 'directory' : 'file'
+  // The sandbox's own git directory is made later.
+  const isFile =
+    step.op === 'bind' && lstatSync(step.from, { throwIfNoEntry: false })?.isDirectory() === false
+  return isFile ? 'file' : 'directory'
 }
 
 function look(top: string, names: readonly string[], kind: PlannedLayer['kind']): Shown {

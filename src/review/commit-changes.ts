@@ -5,16 +5,18 @@
 import { closeSync, constants, openSync, unlinkSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { writeAll } from '../base/write-all.ts'
-import { type GitRunner, runGit } from '../repository/git/git-runner.ts'
+import { type GitRunner, recordAt, runGit } from '../repository/git/git-runner.ts'
 import { pathText } from '../repository/sync/changed-paths.ts'
 import { parseGitConfig } from '../survey/git/config.ts'
-import type { Change } from './change.ts'
+import { type Change, isBelow } from './change.ts'
 import { digestContent } from './digest.ts'
 import { type Entry, unlocked, withFile } from './entry.ts'
+import { type HostRepository, trackedIn } from './host-repository.ts'
 import type { OpenDirectories } from './open-directories.ts'
 
 export interface CommitOptions {
   readonly git: GitRunner
+  readonly repository: HostRepository
   readonly message: string
   readonly branch: string
   /** Settings of git with the user's name. */
@@ -32,16 +34,26 @@ const IS_NEW =
 const IDENT = 'git -c user.useConfigOnly=true var GIT_AUTHOR_IDENT 2>/dev/null || true'
 const IMPORT = 'git fast-import --quiet --done --date-format=now && git rev-parse "refs/heads/$1"'
 
+/** As `git add` does: what git ignores is taken only by its name. */
+export const withoutIgnored = (changes: readonly Change[], named: readonly string[]): readonly Change[] =>
+  changes.filter(
+    ({ path, ignored }) =>
+      ignored === undefined || named.some(name => isBelow(name, ignored) && isBelow(path, name)),
+  )
+
 /** Returns the id of the commit. */
 export async function commitChanges(changes: readonly Change[], options: CommitOptions): Promise<string> {
-  const { git, branch, scratch } = options
+  const { git, repository, branch, scratch } = options
   if ((await git({ script: IS_NEW, args: [branch] })).code !== 0)
     throw new PenError('USAGE', {
       what: `the branch exists already, or git does not allow its name`,
       at: branch,
       hint: 'name another one: --branch NAME',
     })
-  const head = (await runGit(git, { script: HEAD })).toString().trim()
+  const { modules } = await trackedIn(git, repository)
+  const inside = changes.find(({ path }) => modules.some(module => isBelow(path, module)))
+  if (inside !== undefined) throw inModule(inside.path)
+  const head = (await runGit(git, { script: HEAD, ...recordAt({}, repository.record) })).toString().trim()
   const who = await author(options)
   const file = `${scratch}/import-${crypto.randomUUID()}`
   const { O_RDWR, O_CREAT, O_EXCL } = constants
@@ -122,6 +134,13 @@ const changed = (path: string): PenError =>
     what: 'the sandbox changed a file after it was listed; nothing was committed',
     at: pathText(path),
     hint: 'pen diff, then try again',
+  })
+
+const inModule = (path: string): PenError =>
+  new PenError('STATE', {
+    what: 'a file is in a submodule, whose commits are its own; nothing was committed',
+    at: pathText(path),
+    hint: 'name the paths to commit, without it',
   })
 
 const tooLarge = (path: string): PenError =>

@@ -1,53 +1,28 @@
-/** How much a layer changes, in one quick walk. What equals the project counts too: `pen diff` compares. */
-import { closeSync } from 'node:fs'
-import { at, LIST, openDirectory, withAccess } from '../base/beneath/beneath.ts'
-import { directoryEntries } from '../base/beneath/directory-entries.ts'
+/** How much a layer changes, for the end of a run: what `pen diff` would list, as far as that takes no time. */
 import { layerPaths, readLayer } from './layer.ts'
+import { readChanges, TooMany } from './read-changes.ts'
 
-const MOST = 100_000
-const MOST_LEVELS = 200
+/** Comparing these takes some 50 ms. */
+const COMPARED = { maxEntries: 2000, maxBytes: 16 * 2 ** 20 }
 
-interface ChangeCount {
-  readonly files: number
-  /** There may be more. */
-  readonly isCut: boolean
-}
-
-/** For the end of a run. */
 export function reviewLines(stateDir: string): readonly string[] {
-  const changes = countChanges(stateDir)
-  if (changes === undefined)
-    return ['review: the project is as it was; pen diff shows what changed in its copy']
-  const { files, isCut } = changes
-  if (files === 0) return []
-  const count = `${isCut ? 'more than ' : ''}${files} ${files === 1 ? 'file' : 'files'}`
-  return [
-    `review: ${count} changed, and the project is as it was; pen diff shows them, pen accept applies them`,
-  ]
+  const layer = readLayer(stateDir)
+  if (layer === undefined) return []
+  const count = layer.kind === 'copy' ? undefined : countChanges(layerPaths(stateDir).upper, layer.workspace)
+  if (count === '') return []
+  const was = 'the project is as it was'
+  return count === undefined
+    ? [`review: ${was}; pen diff shows what the sandbox changed, pen accept applies it`]
+    : [`review: ${count}, and ${was}; pen diff shows them, pen accept applies them`]
 }
 
-/** Undefined without a layer, and where only a comparison with the whole project would tell. */
-function countChanges(stateDir: string): ChangeCount | undefined {
-  if (readLayer(stateDir)?.kind !== 'overlay') return undefined
-  const top = openDirectory(layerPaths(stateDir).upper)
-  if (top === undefined) return undefined
-  const files = below(top, 0, MOST)
-  return { files: Math.min(files, MOST), isCut: files > MOST }
-}
-
-/** Closes the descriptor. Counts files, links and deletions, and directories with none of them. */
-function below(dir: number, depth: number, most: number): number {
-  let files = 0
+/** Empty without a change. Undefined when only a longer comparison would tell. */
+function countChanges(upper: string, workspace: string): string | undefined {
   try {
-    withAccess(dir, LIST, () => {
-      for (const { name, type } of directoryEntries(dir)) {
-        const inner = type === 'directory' && depth < MOST_LEVELS ? openDirectory(at(dir, name)) : undefined
-        files += inner === undefined ? 1 : Math.max(1, below(inner, depth + 1, most - files))
-        if (files > most) return
-      }
-    })
-  } finally {
-    closeSync(dir)
+    const { length } = readChanges(upper, workspace, COMPARED)
+    return length === 0 ? '' : `${length} ${length === 1 ? 'change' : 'changes'}`
+  } catch (error) {
+    if (!(error instanceof TooMany)) throw error
+    return error.found < 2 ? undefined : `at least ${error.found} changes`
   }
-  return files
 }

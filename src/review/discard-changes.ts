@@ -4,6 +4,7 @@ import { at } from '../base/beneath/beneath.ts'
 import { removeInSteps } from '../base/beneath/remove-tree.ts'
 import { PenError } from '../base/error.ts'
 import { type Lock, tryLock } from '../config/lock.ts'
+import { removePin } from '../repository/copy/pin-tips.ts'
 import { changesBelow } from './choose-changes.ts'
 import { nameBytes } from './entry.ts'
 import { layerPaths, removeLayer } from './layer.ts'
@@ -13,11 +14,11 @@ import type { Review } from './open-review.ts'
 /** Undefined while a sandbox runs with the layer. */
 const lockUnmounted = (stateDir: string): Lock | undefined => tryLock(layerPaths(stateDir).lock)
 
-export function discardLayer(stateDir: string): void {
+export async function discardLayer(stateDir: string, review: Review): Promise<void> {
   const lock = lockUnmounted(stateDir)
   if (lock === undefined) throw isMounted()
   try {
-    removeLayer(stateDir)
+    await removeWithPin(stateDir, review)
   } finally {
     lock.release()
   }
@@ -46,17 +47,23 @@ export async function discardPaths(
 }
 
 /** After an accept: only where nothing is left that could be accepted, and no sandbox writes to it. */
-export async function removeWhenAccepted(stateDir: string, { again }: Review): Promise<boolean> {
+export async function removeWhenAccepted(stateDir: string, review: Review): Promise<boolean> {
   const lock = lockUnmounted(stateDir)
   if (lock === undefined) return false
   try {
-    const left = await again()
+    const left = await review.again()
     if (left.some(({ after }) => after?.type !== 'other')) return false
-    removeLayer(stateDir)
+    await removeWithPin(stateDir, review)
     return true
   } finally {
     lock.release()
   }
+}
+
+/** The pin is in the user's repository. It kept what the commits of the layer borrow. */
+async function removeWithPin(stateDir: string, { pinned }: Review): Promise<void> {
+  if (pinned !== undefined) await removePin(pinned)
+  removeLayer(stateDir)
 }
 
 function removeName(dir: number, name: string): void {

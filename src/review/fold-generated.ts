@@ -1,13 +1,14 @@
-/** Trees that tools generate: they are one line of a list, so that a person sees the rest. Naming one opens it. */
+/**
+ * Trees that git ignores, or that a package manager made: they are one line of a list, so that a person sees the rest. Naming one
+ * opens it. What git tracks is never in such a tree, and by its name alone nothing that was there before.
+ */
 import { type Change, type ChangeKind, isBelow } from './change.ts'
 
-/** Directories that package managers and builds fill. */
+/** Directories that only tools fill. People have sources in `target`, `vendor` and `.yarn`. */
 const GENERATED = new Set([
   'node_modules',
   'bower_components',
-  'target',
   '.venv',
-  'venv',
   '__pycache__',
   '.tox',
   '.mypy_cache',
@@ -19,7 +20,6 @@ const GENERATED = new Set([
   '.turbo',
   '.parcel-cache',
   '.pnpm-store',
-  '.yarn',
 ])
 /** A few changes in such a directory are listed like all others. */
 const FEW = 10
@@ -36,13 +36,17 @@ export interface Folded {
 
 /** What needs the user's eyes is never folded. `opened` are paths that the user named. */
 export function foldGenerated(changes: readonly Change[], opened: readonly string[]): Folded {
-  const trees = new Map<string, Change[]>()
+  const hadFiles = new Set(
+    changes.flatMap(({ kind, path }) => (kind === 'added' ? [] : (generatedTop(path) ?? []))),
+  )
   const treeOf = (change: Change): string | undefined => {
     const { path, refused, conflict, attention } = change
     if (refused ?? conflict ?? change.protected ?? attention) return undefined
-    const top = generatedTop(path)
+    const byName = generatedTop(path)
+    const top = change.ignored ?? (byName !== undefined && hadFiles.has(byName) ? undefined : byName)
     return top !== undefined && !opened.some(one => one !== '.' && isBelow(one, top)) ? top : undefined
   }
+  const trees = new Map<string, Change[]>()
   for (const change of changes) {
     const top = treeOf(change)
     if (top === undefined) continue

@@ -111,12 +111,24 @@ test('what runs later and links that lead out are marked', () => {
 })
 
 test('generated trees are folded, but never what needs the user’s eyes', () => {
-  const many = Array.from({ length: 20 }, (_, i) => added(`web/node_modules/x/${i}`))
-  const changes = [...many, { ...added('web/node_modules/y'), conflict: 'edited' }, added('target/one')]
+  const many = (dir: string, more: Partial<Change> = {}) =>
+    Array.from({ length: 20 }, (_, i) => ({ ...added(`${dir}/x/${i}`), ...more }))
+  const changes = [
+    ...many('web/node_modules'),
+    { ...added('web/node_modules/y'), conflict: 'edited' },
+    ...many('out', { ignored: 'out' }),
+    { ...added('out/package.json'), ignored: 'out', attention: 'runs' },
+  ]
   const { listed, trees } = foldGenerated(changes, [])
-  expect(listed.map(({ path }) => path)).toEqual(['web/node_modules/y', 'target/one'])
-  expect(trees.map(({ path, changes: inside }) => [path, inside.length])).toEqual([['web/node_modules', 20]])
-  expect(foldGenerated(changes, ['web/node_modules/x']).trees).toEqual([])
+  expect(listed.map(({ path }) => path)).toEqual(['web/node_modules/y', 'out/package.json'])
+  expect(trees.map(({ path, changes: inside }) => [path, inside.length])).toEqual([
+    ['web/node_modules', 20],
+    ['out', 20],
+  ])
+  expect(foldGenerated(changes, ['web/node_modules/x', 'out']).trees).toEqual([])
+  // By their name alone: sources, and a tree with something that was there before.
+  const unknown = [...many('target'), ...many('.yarn'), ...many('node_modules'), changed('node_modules/a', 0)]
+  expect(foldGenerated(unknown, []).trees).toEqual([])
 })
 
 test('paths are named relative to the directory of the user, and stay in the project', () => {

@@ -29,13 +29,13 @@ export function markChanges(changes: readonly Change[], options: MarkOptions): r
   const guard = new Guard(options)
   const repositories = gitDirectories(changes, options.workspace)
   const since = BigInt(Math.floor(options.made) - SLACK_MS) * 1_000_000n
+  const moved = new MovedDirectories(options, since)
   return changes.map(change => {
     const { path, before } = change
     const isEdited =
       before !== undefined &&
       before.type !== 'directory' &&
-      before.ctimeNs >= since &&
-      !options.accepted.has(path, before)
+      ((before.ctimeNs >= since && !options.accepted.has(path, before)) || moved.has(path))
     const isOfGit = isGit(path) || [path, ...parentsOf(path), '.'].some(part => repositories.has(part))
     const refused = change.refused ?? (isOfGit ? GIT : undefined)
     const attention = attentionFor(change, options.workspace)
@@ -47,6 +47,42 @@ export function markChanges(changes: readonly Change[], options: MarkOptions): r
       ...(attention !== undefined && { attention }),
     }
   })
+}
+
+/**
+ * Directories that the user moved into place. That renews the ctime of the directory alone: what is in it looks as old as it is. A
+ * change in a directory renews its mtime as well.
+ */
+class MovedDirectories {
+  readonly #known = new Map<string, boolean>()
+  readonly #options: Pick<MarkOptions, 'workspace' | 'accepted'>
+  readonly #since: bigint
+
+  constructor(options: Pick<MarkOptions, 'workspace' | 'accepted'>, since: bigint) {
+    this.#options = options
+    this.#since = since
+  }
+
+  /** Whether `path` is in one. */
+  has(path: string): boolean {
+    const parent = dirname(path)
+    if (parent === '.') return false
+    const known = this.#known.get(parent) ?? (this.#isMoved(parent) || this.has(parent))
+    this.#known.set(parent, known)
+    return known
+  }
+
+  #isMoved(path: string): boolean {
+    const { workspace, accepted } = this.#options
+    const stats = lookOrUnseen(Buffer.from(`${workspace}/${path}`, 'latin1'))
+    return (
+      stats !== undefined &&
+      stats !== 'unseen' &&
+      stats.ctimeNs >= this.#since &&
+      stats.ctimeNs - stats.mtimeNs > BigInt(SLACK_MS) * 1_000_000n &&
+      !accepted.has(path, stats)
+    )
+  }
 }
 
 const GIT = 'it is part of a git repository that the sandbox made'

@@ -19,6 +19,7 @@ export interface MergeOptions {
   readonly directories: OpenDirectories
 }
 
+const MERGED = 'merged with your own change'
 /** Each merge takes a box. With more conflicts than this the user changed the project as a whole. */
 const MOST = 50
 const BLOB = 'git cat-file blob "$(cat)"'
@@ -57,13 +58,14 @@ async function merge(change: Change, options: MergeOptions): Promise<Change | 's
     input: Buffer.concat([ours, blob.stdout, theirs]),
   })
   if (answer.code !== 0) return undefined
-  if (answer.stdout.equals(ours)) return 'same'
   const { conflict: _, ...rest } = change
+  if (answer.stdout.equals(ours))
+    return change.before?.mode === after.mode ? 'same' : { ...rest, kind: 'mode', attention: MERGED }
   const content = new Bun.CryptoHasher('sha256').update(answer.stdout).digest('hex')
   return {
     ...rest,
     after: { ...after, size: answer.stdout.length, content, mtimeNs: BigInt(Date.now()) * 1_000_000n },
     merged: answer.stdout,
-    attention: 'merged with your own change',
+    attention: MERGED,
   }
 }

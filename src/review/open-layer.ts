@@ -1,6 +1,7 @@
 /** Opens the review layer of a sandbox for one run, or makes a new one. On the launch path of `--review` only. */
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
 import { mountLayerFirst } from '../backend/process/layer-mount.ts'
+import { ENTER } from '../base/beneath/beneath.ts'
 import { lookAt } from '../base/beneath/look-at.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { recall, remember } from '../base/fact-cache.ts'
@@ -47,11 +48,13 @@ const COPY_MS = 3_600_000
 export async function openLayer(plan: Plan, options: LayerOptions): Promise<OpenedLayer> {
   const { stateDir } = options
   const { dir, rollback } = layerPaths(stateDir)
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 })
   const lock = await lockLayer(stateDir)
   try {
-    if (existsSync(rollback)) (await import('./rollback.ts')).finishRollback(stateDir)
+    if (existsSync(rollback)) (await import('./checkpoint/rollback.ts')).finishRollback(stateDir)
     const kind = hasChanges(stateDir) ? readLayer(stateDir)?.kind : undefined
     const layer = { dir: dir as HostPath, kind: kind ?? (await newLayer(plan, options)) }
+    holdTop(layer.kind, plan.workspace, options)
     const inProject = plan.makeDirectories.filter(path => isWithin(path, plan.workspace))
     const made = inProject.flatMap(path => makeInLayer(layer.kind, path, plan.workspace, stateDir))
     if (layer.kind === 'overlay') renewWork(stateDir)
@@ -115,13 +118,27 @@ async function copyProject(workspace: string, stateDir: string): Promise<void> {
   })
 }
 
+/** The sandbox before may have locked the top of the project (`chmod 000 .`): no command could start there. */
+function holdTop(kind: LayerKind, workspace: string, { stateDir, tell }: LayerOptions): void {
+  const top = topOf(kind, stateDir)
+  if ((lstatSync(top).mode & ENTER) !== 0) return
+  copyOwner(workspace, top)
+  tell(
+    'review: the sandbox had locked the top directory of the project; it has the mode of your project again',
+  )
+}
+
+const topOf = (kind: LayerKind, stateDir: string): string => {
+  const { upper, merged } = layerPaths(stateDir)
+  return kind === 'overlay' ? upper : merged
+}
+
 /**
  * A directory that the policy grants and the project does not have. Directories above it keep the project's mode. Returns what it made,
  * parents first.
  */
 function makeInLayer(kind: LayerKind, path: string, workspace: string, stateDir: string): string[] {
-  const { upper, merged } = layerPaths(stateDir)
-  const top = kind === 'overlay' ? upper : merged
+  const top = topOf(kind, stateDir)
   const made: string[] = []
   let below = ''
   for (const name of path.slice(workspace.length + 1).split('/')) {

@@ -2,19 +2,23 @@
 import { existsSync, lstatSync } from 'node:fs'
 import type { BoxWorld } from '../backend/box.ts'
 import { type Lock, takeLock } from '../config/lock.ts'
+import type { Pinned } from '../repository/copy/pin-tips.ts'
 import { HostGit } from '../repository/git/host-git.ts'
 import { Accepted } from './accepted.ts'
 import type { Places } from './apply-changes.ts'
 import type { Change } from './change.ts'
+import { recoverRollback } from './checkpoint/rollback.ts'
 import type { Left } from './choose-changes.ts'
+import type { HostRepository } from './host-repository.ts'
 import { journalFile } from './journal.ts'
-import { type Layer, layerPaths, noLayer, readLayer } from './layer.ts'
+import { type Layer, layerPaths, noLayer, REVIEW_REPOSITORY, readLayer } from './layer.ts'
 import { Guard, markChanges } from './mark-changes.ts'
+import { type DeletedOptions, markDeleted } from './mark-deleted.ts'
+import { markIgnored } from './mark-ignored.ts'
 import { mergeConflicts } from './merge-conflicts.ts'
 import { OpenDirectories } from './open-directories.ts'
 import { readChanges } from './read-changes.ts'
 import { recoverAccept } from './recover-accept.ts'
-import { recoverRollback } from './rollback.ts'
 
 export interface ReviewOptions {
   readonly workspace: string
@@ -22,8 +26,7 @@ export interface ReviewOptions {
   readonly mayWrite: (path: string) => boolean
   readonly protectedPaths: readonly string[]
   readonly world: BoxWorld
-  /** The host's git directory. */
-  readonly gitDir: string | undefined
+  readonly repository: HostRepository | undefined
 }
 
 export interface Review {
@@ -32,6 +35,8 @@ export interface Review {
   readonly guard: Guard
   readonly accepted: Accepted
   readonly changes: readonly Change[]
+  /** What the layer's git directory may have pinned in the user's repository. */
+  readonly pinned: Pinned | undefined
   /** What a killed accept could not finish. */
   readonly recovered: readonly Left[]
   /** The changes as they are now. */
@@ -56,16 +61,30 @@ export async function openReview(options: ReviewOptions, lock?: Lock): Promise<R
   const places = { layer: dir, tree: layer.kind === 'copy' ? copy : upper, workspace }
   const recovered = await recover(stateDir, places, lock)
   const accepted = new Accepted(dir)
-  const again = (): Promise<readonly Change[]> => {
-    const marked = markChanges(readLayerChanges(layer, places, record), {
-      ...options,
-      made: layer.made,
-      accepted,
-    })
-    return mergeAll(marked, options, layer, places)
+  const again = async (): Promise<readonly Change[]> => {
+    using directories = new OpenDirectories(workspace, places.tree, 'read')
+    const { made, base } = layer
+    const marked = markChanges(readLayerChanges(layer, places, record), { ...options, made, accepted })
+    const git = { repository: options.repository, base, directories, empty: emptyIn(dir) }
+    return await mergeAll(await markDeleted(marked, { ...git, accepted }), { ...git, world })
   }
-  return { layer, places, guard: new Guard(options), accepted, changes: await again(), recovered, again }
+  const changes = await withIgnored(await again(), options, places)
+  const entry = `${stateDir}/git/${REVIEW_REPOSITORY}`
+  const gitDir = options.repository?.dir
+  const pinned = gitDir === undefined ? undefined : { gitDir, sandbox: world.sandbox.id, entry }
+  return { layer, places, guard: new Guard(options), accepted, changes, pinned, recovered, again }
 }
+
+const withIgnored = async (
+  changes: readonly Change[],
+  { repository, world, workspace }: ReviewOptions,
+  { layer }: Places,
+): Promise<readonly Change[]> =>
+  repository === undefined || changes.length === 0
+    ? changes
+    : await markIgnored(changes, { repository, world, workspace, empty: emptyIn(layer) })
+
+const emptyIn = (layer: string): string => `${layer}/empty`
 
 /** The record is written when a copy is done. */
 function readLayerChanges(
@@ -90,13 +109,10 @@ async function recover(stateDir: string, places: Places, held: Lock | undefined)
 
 async function mergeAll(
   changes: readonly Change[],
-  { gitDir, world }: ReviewOptions,
-  { base }: Layer,
-  { workspace, tree, layer }: Places,
+  { repository, base, empty, ...options }: Omit<DeletedOptions, 'accepted'> & { readonly world: BoxWorld },
 ): Promise<readonly Change[]> {
-  if (gitDir === undefined || base === null || changes.every(({ conflict }) => conflict === undefined))
+  if (repository === undefined || base === null || changes.every(({ conflict }) => conflict === undefined))
     return changes
-  using directories = new OpenDirectories(workspace, tree, 'read')
-  using host = new HostGit(gitDir, `${layer}/empty`)
-  return await mergeConflicts(changes, { world, host: host.run, base, directories })
+  using host = new HostGit(repository.dir, empty)
+  return await mergeConflicts(changes, { ...options, host: host.run, base })
 }

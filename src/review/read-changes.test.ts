@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { TestLayer } from '../../test/review-layer.ts'
+import { reviewLines } from './count-changes.ts'
 import { readChanges } from './read-changes.ts'
 
 test('writes, renames, deletions and modes are listed by path; what is as before is not', () => {
@@ -74,4 +76,28 @@ test('a sparse file of a terabyte, a deep tree and too many entries are bounded'
   expect(changes.filter(({ refused }) => refused !== undefined)).toHaveLength(1)
   expect(changes).toHaveLength(66)
   expect(() => readChanges(layer.upper, layer.workspace, { maxEntries: 3 })).toThrow('more than')
+})
+
+test('the end of a run counts what pen diff lists, and only what it found where that would take long', () => {
+  using layer = new TestLayer()
+  layer.host(
+    'mkdir gone; for i in $(seq 9); do echo $i > gone/$i; done; echo same > same; truncate -s 20M large',
+  )
+  layer.inside('rm -r gone; touch same; echo a > a; echo b > b')
+  const state = `${layer.base}/state`
+  mkdirSync(state)
+  symlinkSync(layer.layer, `${state}/review`)
+  writeFileSync(
+    `${layer.layer}/layer.json`,
+    JSON.stringify({ version: 1, workspace: layer.workspace, kind: 'overlay', made: 0, base: null }),
+  )
+  expect(layer.changes).toHaveLength(12)
+  expect(reviewLines(state)[0]).toStartWith(
+    'review: 12 changes, and the project is as it was; pen diff shows them',
+  )
+  // It may be as it was.
+  layer.inside('touch large; truncate -s 1M z')
+  expect(reviewLines(state)[0]).toMatch(
+    /review: (?:at least \d+ changes, and )?the project is as it was; pen diff shows/,
+  )
 })

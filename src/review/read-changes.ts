@@ -17,6 +17,8 @@ const MAX_ENTRIES = 500_000
 export interface ReadLimits {
   readonly maxDepth?: number
   readonly maxEntries?: number
+  /** Of the files whose content is read. */
+  readonly maxBytes?: number
   readonly copy?: CopyTimes | undefined
 }
 
@@ -65,8 +67,16 @@ class Reader {
   readonly #maxDepth: number
   readonly #copy: CopyTimes | undefined
   #left: number
+  #bytesLeft: number
 
-  constructor(device: bigint, { maxDepth = MAX_DEPTH, maxEntries = MAX_ENTRIES, copy }: ReadLimits) {
+  constructor(device: bigint, limits: ReadLimits) {
+    const {
+      maxDepth = MAX_DEPTH,
+      maxEntries = MAX_ENTRIES,
+      maxBytes = Number.POSITIVE_INFINITY,
+      copy,
+    } = limits
+    this.#bytesLeft = maxBytes
     this.#copy = copy
     this.#device = device
     this.#maxDepth = maxDepth
@@ -124,6 +134,8 @@ class Reader {
 
   /** A link is compared like a file. */
   #compareFiles({ layer, host, name, path, before, after: found }: Pair, depth: number): void {
+    this.#bytesLeft -= found.size
+    if (this.#bytesLeft < 0) throw new TooMany(this.changes.length)
     const after = unlocked(layer, name, () => withContent(layer, name, found))
     if (before === undefined || host === undefined) {
       this.changes.push({ path, kind: 'added', before, after })
@@ -224,11 +236,20 @@ class Reader {
   }
 
   #count(): void {
-    if (--this.#left >= 0) return
-    throw new PenError('LIMIT', {
+    if (--this.#left < 0) throw new TooMany(this.changes.length)
+  }
+}
+
+export class TooMany extends PenError {
+  readonly found: number
+
+  /** Changes that were found until then. */
+  constructor(found: number) {
+    super('LIMIT', {
       what: `the review layer has more than ${MAX_ENTRIES} changes`,
       hint: 'remove generated files inside the sandbox, or drop all changes: pen discard',
     })
+    this.found = found
   }
 }
 

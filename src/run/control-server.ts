@@ -36,7 +36,7 @@ const LAST_WORDS_MS = 1000
 const REQUEST_MS = 5000
 
 /** After a success, these connections stay open until the client disconnects or the sandbox has ended. */
-const STAYING_OPEN: readonly Request['want'][] = ['stop', 'pause', 'own', 'forward']
+const STAYING_OPEN: readonly Request['want'][] = ['stop', 'pause', 'attend', 'own', 'forward']
 
 export interface Served {
   readonly project: Project
@@ -230,6 +230,7 @@ export class ControlServer {
     const { serving, order } = this.#served
     switch (request.want) {
       case 'ping':
+      case 'attend':
       case 'own':
         return null
       case 'status':

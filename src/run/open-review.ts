@@ -4,6 +4,7 @@ import type { Project } from '../config/project.ts'
 import { whileAlone } from '../protect/while-alone.ts'
 import { isOfReview } from '../repository/own-repository.ts'
 import { ownDirectories, pendingIn } from '../repository/pending.ts'
+import type { HostRepository } from '../review/host-repository.ts'
 import { openReview, type Review } from '../review/open-review.ts'
 import { type Prepared, prepareToLook } from './prepare.ts'
 import { adoptOptions, repositoryOptions } from './repository-options.ts'
@@ -21,8 +22,8 @@ export async function reviewOfProject(
   lock?: Lock,
 ): Promise<ReviewOfProject> {
   const prepared = await prepareToLook(project, env)
-  const gitDir = repositoryOptions(prepared)?.git.path
-  const review = await openReview({ ...adoptOptions(prepared), gitDir }, lock)
+  const repository = hostRepository(prepared)
+  const review = await openReview({ ...adoptOptions(prepared), repository }, lock)
   return { prepared, review, commits: await reviewedCommits(prepared) }
 }
 
@@ -32,8 +33,13 @@ export async function reviewAsMade(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<ReviewOfProject> {
   const prepared = await prepareToLook(project, env)
-  const review = await openReview({ ...adoptOptions(prepared), gitDir: undefined })
+  const review = await openReview({ ...adoptOptions(prepared), repository: undefined })
   return { prepared, review, commits: await reviewedCommits(prepared) }
+}
+
+export function hostRepository(prepared: Prepared): HostRepository | undefined {
+  const { git, records } = prepared.facts.repository
+  return git === undefined ? undefined : { dir: git.path, record: records[0] ?? '.' }
 }
 
 /** A sandbox may damage its git directory. Then no commit is accepted. */

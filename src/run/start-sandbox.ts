@@ -164,6 +164,7 @@ function startOptions(
     },
     rules: {
       policy,
+      sandbox: project.name,
       command: plan.argv,
       world: project.world,
       grants: audit => {

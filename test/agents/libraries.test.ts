@@ -54,5 +54,5 @@ forEachKind(
     if (hasCore) expect(steps.core.said).toBe('hello\n')
     if (hasCore) expect(heard.requests).toContain(`grpc /test.Echo/Core ${KEY}`)
   },
-  { once: true, needs: join(PACKAGES, '@grpc/grpc-js') },
+  { users: 'ordinary', needs: join(PACKAGES, '@grpc/grpc-js') },
 )

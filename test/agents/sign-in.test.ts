@@ -123,7 +123,7 @@ for (const agent of AGENTS)
       expect(project.pen('secret', 'remove', agent.secret)).toContain('removed')
       expect(existsSync(kept)).toBe(false)
     },
-    { once: true, needs: PROGRAMS[agent.name] },
+    { users: 'ordinary', needs: PROGRAMS[agent.name] },
   )
 
 function textsIn(directory: string): string {

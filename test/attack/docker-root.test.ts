@@ -7,7 +7,7 @@ import { expect } from 'bun:test'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { ordinary, PEN } from '../conformance/launcher.ts'
+import { PEN } from '../conformance/launcher.ts'
 import { ContainerProject, isGone, printed } from '../containers/sandbox.ts'
 import { everyEngine } from '../engines/every-engine.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
@@ -15,7 +15,7 @@ import { tinyImage } from '../images/tiny.ts'
 import { Workshop } from '../images/workshop.ts'
 import { within } from '../until.ts'
 
-const byHelper = everyEngine(['docker'], ordinary === undefined ? [] : [ordinary])
+const byHelper = everyEngine(['docker'], { docker: 'ordinary' })
 
 interface RootHelper {
   readonly id: string

@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
 
+/** What git does on the host, with what the sandbox left: the backend has no part in it. */
+const ON_THE_HOST = { users: 'ordinary', once: 'git on the host is the same after every backend' } as const
+
 const G = 'git -c user.name=A -c user.email=a@example.com'
 /** A repository with a ref, a log and a detached commit that do not cross. */
 const MAKE = `${G} init -q -b main .; echo 1 >file; git add file; ${G} commit -qm one; git update-ref refs/wip/mine HEAD
@@ -56,27 +59,32 @@ conformance(
       expect([when, readdirSync(join(state, 'watching'))]).toEqual([when, []])
     }
   },
+  ON_THE_HOST,
 )
 
-conformance('P24 a repository that was made inside waits while another sandbox could swap it', async box => {
-  const cwd = box.directory(join(box.home, 'shared'))
-  const sleeping = ['/bin/sh', '-c', 'echo ready; while [ ! -e end ]; do sleep 0.1; done']
-  const { printed, ended } = box.start(sleeping, { cwd, through: 'exec "$@"' })
-  await printed('ready')
-  // What the other sandbox could replace by a link: a directory of the host's git, and the repository itself.
-  const { stderr } = await box.sh(MAKE, { cwd })
-  expect(stderr).toContain('another sandbox of this project runs')
-  const state = stateOf(box, 'shared')
-  expect(existsSync(join(state, 'git'))).toBe(false)
-  await box.sh('true', { cwd })
-  expect(box.host(`cd ${cwd}; git for-each-ref --format='%(refname)' refs/wip`)).toBe('refs/wip/mine\n')
-  box.host(`touch ${cwd}/end`)
-  await ended
-  expect(box.host(`cd ${cwd}; git log --format=%s main; git for-each-ref refs/wip`)).toBe('one\n')
-  await box.sh('true', { cwd })
-  expect(box.host(`cd ${cwd}; git log --format=%s main`)).toBe('one\n')
-  expect(readdirSync(join(state, 'watching'))).toEqual([])
-})
+conformance(
+  'P24 a repository that was made inside waits while another sandbox could swap it',
+  async box => {
+    const cwd = box.directory(join(box.home, 'shared'))
+    const sleeping = ['/bin/sh', '-c', 'echo ready; while [ ! -e end ]; do sleep 0.1; done']
+    const { printed, ended } = box.start(sleeping, { cwd, through: 'exec "$@"' })
+    await printed('ready')
+    // What the other sandbox could replace by a link: a directory of the host's git, and the repository itself.
+    const { stderr } = await box.sh(MAKE, { cwd })
+    expect(stderr).toContain('another sandbox of this project runs')
+    const state = stateOf(box, 'shared')
+    expect(existsSync(join(state, 'git'))).toBe(false)
+    await box.sh('true', { cwd })
+    expect(box.host(`cd ${cwd}; git for-each-ref --format='%(refname)' refs/wip`)).toBe('refs/wip/mine\n')
+    box.host(`touch ${cwd}/end`)
+    await ended
+    expect(box.host(`cd ${cwd}; git log --format=%s main; git for-each-ref refs/wip`)).toBe('one\n')
+    await box.sh('true', { cwd })
+    expect(box.host(`cd ${cwd}; git log --format=%s main`)).toBe('one\n')
+    expect(readdirSync(join(state, 'watching'))).toEqual([])
+  },
+  ON_THE_HOST,
+)
 
 /** Each makes git take the top of a project for a repository. */
 const BARE: Readonly<Record<string, string>> = {
@@ -113,4 +121,5 @@ conformance(
     }
     expect(was).toEqual([])
   },
+  ON_THE_HOST,
 )

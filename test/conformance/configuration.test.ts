@@ -35,54 +35,66 @@ onTheHost('P19 thirty commands at once lose nothing, and readers always see a co
   expect(leftovers(box)).toEqual([])
 })
 
-onTheHost('P19 a command waits for a slow writer', async box => {
-  await pen(box, 'allow', host('first', 0))
-  const slow = inject('fsync', 'delay_enter=200000')
-  const first = start(box, ['allow', host('slow', 0)], slow)
-  while (!existsSync(`${configOf(box)}.lock`)) await Bun.sleep(2)
-  expect((await pen(box, 'allow', host('fast', 0))).code).toBe(0)
-  expect((await first.ended).code).toBe(0)
-  expect(allowed(box)).toEqual([host('first', 0), host('slow', 0), host('fast', 0)])
-})
+onTheHost(
+  'P19 a command waits for a slow writer',
+  async box => {
+    await pen(box, 'allow', host('first', 0))
+    const slow = inject('fsync', 'delay_enter=200000')
+    const first = start(box, ['allow', host('slow', 0)], slow)
+    while (!existsSync(`${configOf(box)}.lock`)) await Bun.sleep(2)
+    expect((await pen(box, 'allow', host('fast', 0))).code).toBe(0)
+    expect((await first.ended).code).toBe(0)
+    expect(allowed(box)).toEqual([host('first', 0), host('slow', 0), host('fast', 0)])
+  },
+  { users: 'ordinary' },
+)
 
-onTheHost('P19 SIGKILL at any call of an edit leaves the old or the new config, and no lock', async box => {
-  await pen(box, 'allow', host('keep', 0))
-  let killed = 0
-  for (const call of CALLS)
-    for (const nth of [1, 2, 3, 4]) {
+onTheHost(
+  'P19 SIGKILL at any call of an edit leaves the old or the new config, and no lock',
+  async box => {
+    await pen(box, 'allow', host('keep', 0))
+    let killed = 0
+    for (const call of CALLS)
+      for (const nth of [1, 2, 3, 4]) {
+        const before = allowed(box)
+        const name = host(`${call}${nth}-`, 0)
+        const { code } = await start(box, ['allow', name], inject(call, 'signal=SIGKILL', nth)).ended
+        if (code !== 0) killed++
+        expect([[...before], [...before, name]]).toContainEqual([...allowed(box)])
+        if (code === 0) expect(allowed(box)).toContain(name)
+      }
+    expect(killed).toBeGreaterThanOrEqual(8)
+    const watch = new Stopwatch()
+    expect((await pen(box, 'allow', host('last', 0))).code).toBe(0)
+    expect(watch.ms).toBeLessThan(1000)
+    expect(allowed(box)).toContain(host('last', 0))
+    expect(leftovers(box)).toEqual([])
+  },
+  { users: 'ordinary' },
+)
+
+onTheHost(
+  'P19 so does SIGKILL at forty random moments of several commands at once',
+  async box => {
+    await pen(box, 'allow', host('keep', 0))
+    for (let i = 0; i < 20; i++) {
       const before = allowed(box)
-      const name = host(`${call}${nth}-`, 0)
-      const { code } = await start(box, ['allow', name], inject(call, 'signal=SIGKILL', nth)).ended
-      if (code !== 0) killed++
-      expect([[...before], [...before, name]]).toContainEqual([...allowed(box)])
-      if (code === 0) expect(allowed(box)).toContain(name)
+      const names = [host('a', i), host('b', i)]
+      const runs = names.map(name => start(box, ['allow', name]))
+      await Bun.sleep(Math.random() * 45)
+      for (const { child } of runs) child.kill('SIGKILL')
+      const codes = (await Promise.all(runs.map(({ ended }) => ended))).map(({ code }) => code)
+      const after = allowed(box)
+      expect(after.slice(0, before.length)).toEqual([...before])
+      expect(after.slice(before.length).filter(name => !names.includes(name))).toEqual([])
+      // Every reported success is in the file.
+      for (const [j, name] of names.entries()) if (codes[j] === 0) expect(after).toContain(name)
     }
-  expect(killed).toBeGreaterThanOrEqual(8)
-  const watch = new Stopwatch()
-  expect((await pen(box, 'allow', host('last', 0))).code).toBe(0)
-  expect(watch.ms).toBeLessThan(1000)
-  expect(allowed(box)).toContain(host('last', 0))
-  expect(leftovers(box)).toEqual([])
-})
-
-onTheHost('P19 so does SIGKILL at forty random moments of several commands at once', async box => {
-  await pen(box, 'allow', host('keep', 0))
-  for (let i = 0; i < 20; i++) {
-    const before = allowed(box)
-    const names = [host('a', i), host('b', i)]
-    const runs = names.map(name => start(box, ['allow', name]))
-    await Bun.sleep(Math.random() * 45)
-    for (const { child } of runs) child.kill('SIGKILL')
-    const codes = (await Promise.all(runs.map(({ ended }) => ended))).map(({ code }) => code)
-    const after = allowed(box)
-    expect(after.slice(0, before.length)).toEqual([...before])
-    expect(after.slice(before.length).filter(name => !names.includes(name))).toEqual([])
-    // Every reported success is in the file.
-    for (const [j, name] of names.entries()) if (codes[j] === 0) expect(after).toContain(name)
-  }
-  expect((await pen(box, 'forget', host('keep', 0))).code).toBe(0)
-  expect([allowed(box).includes(host('keep', 0)), leftovers(box)]).toEqual([false, []])
-})
+    expect((await pen(box, 'forget', host('keep', 0))).code).toBe(0)
+    expect([allowed(box).includes(host('keep', 0)), leftovers(box)]).toEqual([false, []])
+  },
+  { users: 'ordinary' },
+)
 
 onTheHost(
   'P19 a disk error at any call leaves the old or the new config, an error message, and no other file',
@@ -111,6 +123,7 @@ onTheHost(
         }
     expect(failed).toBeGreaterThanOrEqual(8)
   },
+  { users: 'ordinary' },
 )
 
 onTheHost(
@@ -138,38 +151,46 @@ onTheHost(
   { only: () => isRoot },
 )
 
-onTheHost('P19 a config in the middle of a save is never read as empty', async box => {
-  await pen(box, 'allow', host('keep', 0))
-  for (const half of [
-    '',
-    '{',
-    '{"version":1,"network":{"http":["keep0.exam',
-    '{"version":1}{"version":1}',
-    '\0\0\0\0',
-  ]) {
-    writeFileSync(configOf(box), half)
-    const { code, stderr } = await pen(box, 'allow', host('new', 0))
-    expect([half, code]).toEqual([half, 2])
-    expect(stderr).toContain('config.json:')
-    expect(readFileSync(configOf(box), 'utf8')).toBe(half)
-    expect((await box.sh('echo ran > mark')).code).toBe(2)
-  }
-  expect([existsSync(join(box.project, 'mark')), leftovers(box)]).toEqual([false, []])
-})
+onTheHost(
+  'P19 a config in the middle of a save is never read as empty',
+  async box => {
+    await pen(box, 'allow', host('keep', 0))
+    for (const half of [
+      '',
+      '{',
+      '{"version":1,"network":{"http":["keep0.exam',
+      '{"version":1}{"version":1}',
+      '\0\0\0\0',
+    ]) {
+      writeFileSync(configOf(box), half)
+      const { code, stderr } = await pen(box, 'allow', host('new', 0))
+      expect([half, code]).toEqual([half, 2])
+      expect(stderr).toContain('config.json:')
+      expect(readFileSync(configOf(box), 'utf8')).toBe(half)
+      expect((await box.sh('echo ran > mark')).code).toBe(2)
+    }
+    expect([existsSync(join(box.project, 'mark')), leftovers(box)]).toEqual([false, []])
+  },
+  { users: 'ordinary' },
+)
 
-onTheHost('P19 an editor that saves all the time, and pen, leave a complete config', async box => {
-  await pen(box, 'allow', host('keep', 0))
-  const saved = new Set<number | undefined>([undefined])
-  let pids = 100
-  const editor = setInterval(() => {
-    const draft = join(stateDir(box), '.config.json.swp')
-    box.file(draft, JSON.stringify({ ...config(box), limits: { pids: ++pids } }), 0o600)
-    saved.add(pids)
-    renameSync(draft, configOf(box))
-  }, 7)
-  const done = await Promise.all(hosts('new', 8).map(name => pen(box, 'allow', name)))
-  clearInterval(editor)
-  for (const { code, stderr } of done) expect([stderr, code === 0 || code === 125]).toEqual([stderr, true])
-  expect(saved.has(config(box).limits?.pids)).toBe(true)
-  expect((await pen(box, 'plan', '--offline')).code).toBe(0)
-})
+onTheHost(
+  'P19 an editor that saves all the time, and pen, leave a complete config',
+  async box => {
+    await pen(box, 'allow', host('keep', 0))
+    const saved = new Set<number | undefined>([undefined])
+    let pids = 100
+    const editor = setInterval(() => {
+      const draft = join(stateDir(box), '.config.json.swp')
+      box.file(draft, JSON.stringify({ ...config(box), limits: { pids: ++pids } }), 0o600)
+      saved.add(pids)
+      renameSync(draft, configOf(box))
+    }, 7)
+    const done = await Promise.all(hosts('new', 8).map(name => pen(box, 'allow', name)))
+    clearInterval(editor)
+    for (const { code, stderr } of done) expect([stderr, code === 0 || code === 125]).toEqual([stderr, true])
+    expect(saved.has(config(box).limits?.pids)).toBe(true)
+    expect((await pen(box, 'plan', '--offline')).code).toBe(0)
+  },
+  { users: 'ordinary' },
+)

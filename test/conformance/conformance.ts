@@ -25,9 +25,14 @@ export interface Options {
   readonly only?: (launcher: Launcher) => boolean
   /** Properties of a backend without which the claim has no meaning. */
   readonly needs?: Trait
+  /**
+   * An ordinary user is enough where root's case is the same: git on the host, the search for denied names, and races
+   * that the supervisor watches. Containers run it for every user in turn.
+   */
+  readonly users?: 'ordinary'
   /** Why the process backend alone is enough: the claim has no part inside a sandbox. */
   readonly once?: string
-  /** It holds with `--review` too: `all`, or for an ordinary user, where root's case is the same. */
+  /** It holds with `--review` too: `all`, or for an ordinary user's processes, where the other cases are the same. */
   readonly review?: 'all' | 'ordinary'
   /** Requirements beyond a sandbox. */
   readonly define?: DefineTest
@@ -43,18 +48,30 @@ export function conformance(title: string, body: (box: Box) => Promise<void>, op
 export function onEachLauncher(
   title: string,
   body: (launcher: Launcher) => Promise<void>,
-  { timeout = 60_000, only = () => true, needs, once, review, alone = false, define = onLinux }: Options = {},
+  {
+    timeout = 60_000,
+    only = () => true,
+    users,
+    needs,
+    once,
+    review,
+    alone = false,
+    define = onLinux,
+  }: Options = {},
 ): void {
-  const here = LAUNCHERS.filter(only).filter(({ name, traits, isolation }) => {
+  const asked = LAUNCHERS.filter(only)
+  const these = users === 'ordinary' && !triesContainers ? asked.slice(-1) : asked
+  const here = these.filter(({ name, traits, isolation }) => {
     const why =
       needs !== undefined && !traits.has(needs) ? TRAITS[needs] : isolation === 'process' ? undefined : once
     if (why !== undefined) console.log(`not of ${name}: ${title} (${why})`)
     return why === undefined
   })
-  const layered = review === undefined ? [] : REVIEW_LAUNCHERS.slice(review === 'all' ? 0 : -1)
-  const tried = triesContainers && !TRIES_ALL ? inTurn(here) : here
+  const forOrdinary = review === 'ordinary' && !triesContainers ? REVIEW_LAUNCHERS.slice(-1) : []
+  const layered = review === 'all' ? REVIEW_LAUNCHERS : forOrdinary
+  const tried = [...inTurn(here), ...inTurn(layered)]
   const start = triesContainers && !alone ? atOnce(tried, body) : body
-  for (const launcher of [...tried, ...layered]) {
+  for (const launcher of tried) {
     const { name, missing } = launcher
     const defineHere = missing === undefined ? define : skipUnless(false, missing)
     defineHere(`${title} (${name})`, () => start(launcher), timeout * SLOWER)
@@ -70,12 +87,14 @@ if (triesContainers && !TRIES_ALL)
   console.log('each claim on one engine, in turn; on all of them: npm run test:engines')
 let turn = 0
 
-function inTurn(here: readonly Launcher[]): readonly Launcher[] {
+export function inTurn<Of extends { readonly missing?: string | undefined }>(
+  here: readonly Of[],
+): readonly Of[] {
+  if (!triesContainers || TRIES_ALL) return here
   const there = here.filter(({ missing }) => missing === undefined)
-  const one = there[turn++ % Math.max(1, there.length)]
-  return one === undefined
-    ? here
-    : here.filter(launcher => launcher === one || launcher.missing !== undefined)
+  if (there.length === 0) return here
+  const one = there[turn++ % there.length]
+  return here.filter(other => other === one || other.missing !== undefined)
 }
 
 /** Engines mostly wait. The first test of a claim starts the runs of the others too. */

@@ -19,6 +19,7 @@ const cgroups = () =>
   })
     .stdout.split('\n')
     .filter(path => path !== '' && !existsSync(`/proc/${/pen-(\d+)-/.exec(path)?.[1]}`))
+const asUser = { only: () => isRoot, users: 'ordinary' } as const
 const asRoot = { only: () => isRoot }
 
 onTheHost('P20 the doctor says that pen run works where it does, and leaves nothing behind', async box => {
@@ -175,54 +176,66 @@ onTheHost(
     expect(asked.of('project')?.why).toMatch(/noexec.*little space/)
     expect(doctor(box, change, ['--strict']).code).toBe(1)
   },
-  asRoot,
+  asUser,
 )
 
-onTheHost('P20 a policy that this machine cannot keep fails in its own project only', async box => {
-  expect(pen(box, ['config', 'set', 'network.mode', 'bridge']).status).toBe(0)
-  const asked = agrees(box, '')
-  expect([asked.code, asked.of('policy')?.status, asked.of('run')?.status]).toEqual([1, 'fails', 'ok'])
-  expect(asked.of('policy')?.fix).toContain('--accept-gap no-bridge')
-  const other = box.directory(join(box.home, 'other'))
-  expect(doctor(box, '', [], { cwd: other }).of('policy')?.status).toBe('ok')
-  // The home is no project, and the machine is examined anyway.
-  const home = doctor(box, '', [], { cwd: box.home })
-  expect([home.of('project')?.status, home.of('run')?.status]).toEqual(['weak', 'ok'])
-})
+onTheHost(
+  'P20 a policy that this machine cannot keep fails in its own project only',
+  async box => {
+    expect(pen(box, ['config', 'set', 'network.mode', 'bridge']).status).toBe(0)
+    const asked = agrees(box, '')
+    expect([asked.code, asked.of('policy')?.status, asked.of('run')?.status]).toEqual([1, 'fails', 'ok'])
+    expect(asked.of('policy')?.fix).toContain('--accept-gap no-bridge')
+    const other = box.directory(join(box.home, 'other'))
+    expect(doctor(box, '', [], { cwd: other }).of('policy')?.status).toBe('ok')
+    // The home is no project, and the machine is examined anyway.
+    const home = doctor(box, '', [], { cwd: box.home })
+    expect([home.of('project')?.status, home.of('run')?.status]).toEqual(['weak', 'ok'])
+  },
+  { users: 'ordinary' },
+)
 
-onTheHost('P4 a doctor that is killed leaves nothing either', async box => {
-  const left = () => readdirSync(join(box.home, '.pen')).filter(name => name.startsWith('.pen-'))
-  // Without a pause: the moment when only its directory exists.
-  const atOnce = async () => {
-    for (const late = performance.now() + 10_000; left().length === 0 && performance.now() < late; );
-  }
-  for (const [signal, moment] of [
-    ['SIGKILL', atOnce],
-    ['SIGKILL', () => Bun.sleep(200)],
-    ['SIGINT', () => Bun.sleep(150)],
-  ] as const) {
-    const [program, ...rest] = inPrivate(box, [...box.launcher.who.become, PEN, 'doctor'])
-    const child = spawn(program, rest, { cwd: box.project, env: box.env(), stdio: 'ignore' })
-    const ended = new Promise(resolve => child.once('exit', resolve))
-    await moment()
-    child.kill(signal)
-    await ended
-    for (const watch = new Stopwatch(); left().length > 0 && watch.ms < 2000; ) await Bun.sleep(20)
-    expect([signal, left()]).toEqual([signal, []])
-    // The next command removes a left cgroup at the latest.
-    pen(box, ['run', '--offline', '--', 'true'])
-    expect(cgroups()).toEqual([])
-  }
-})
+onTheHost(
+  'P4 a doctor that is killed leaves nothing either',
+  async box => {
+    const left = () => readdirSync(join(box.home, '.pen')).filter(name => name.startsWith('.pen-'))
+    // Without a pause: the moment when only its directory exists.
+    const atOnce = async () => {
+      for (const late = performance.now() + 10_000; left().length === 0 && performance.now() < late; );
+    }
+    for (const [signal, moment] of [
+      ['SIGKILL', atOnce],
+      ['SIGKILL', () => Bun.sleep(200)],
+      ['SIGINT', () => Bun.sleep(150)],
+    ] as const) {
+      const [program, ...rest] = inPrivate(box, [...box.launcher.who.become, PEN, 'doctor'])
+      const child = spawn(program, rest, { cwd: box.project, env: box.env(), stdio: 'ignore' })
+      const ended = new Promise(resolve => child.once('exit', resolve))
+      await moment()
+      child.kill(signal)
+      await ended
+      for (const watch = new Stopwatch(); left().length > 0 && watch.ms < 2000; ) await Bun.sleep(20)
+      expect([signal, left()]).toEqual([signal, []])
+      // The next command removes a left cgroup at the latest.
+      pen(box, ['run', '--offline', '--', 'true'])
+      expect(cgroups()).toEqual([])
+    }
+  },
+  { users: 'ordinary' },
+)
 
-onTheHost('P20 the doctor shows hostile names escaped, and is refused inside a sandbox', async box => {
-  const cwd = join(box.home, 'a\u001b[2Jb')
-  mkdirSync(cwd)
-  lchownSync(cwd, box.launcher.who.uid, box.launcher.who.gid)
-  writeFileSync(join(cwd, 'x'), '')
-  const { stdout, status } = pen(box, ['doctor'], '', { cwd })
-  expect([status, stdout.includes('\u001b'), stdout.includes('a\\u001b[2Jb')]).toEqual([0, false, true])
-  const [program = '', ...rest] = [...box.launcher.who.become, PEN, 'doctor']
-  const inside = spawnSync(program, rest, { cwd: box.project, env: box.env({ AGENT_IN_SANDBOX: '1' }) })
-  expect(inside.status).toBe(125)
-})
+onTheHost(
+  'P20 the doctor shows hostile names escaped, and is refused inside a sandbox',
+  async box => {
+    const cwd = join(box.home, 'a\u001b[2Jb')
+    mkdirSync(cwd)
+    lchownSync(cwd, box.launcher.who.uid, box.launcher.who.gid)
+    writeFileSync(join(cwd, 'x'), '')
+    const { stdout, status } = pen(box, ['doctor'], '', { cwd })
+    expect([status, stdout.includes('\u001b'), stdout.includes('a\\u001b[2Jb')]).toEqual([0, false, true])
+    const [program = '', ...rest] = [...box.launcher.who.become, PEN, 'doctor']
+    const inside = spawnSync(program, rest, { cwd: box.project, env: box.env({ AGENT_IN_SANDBOX: '1' }) })
+    expect(inside.status).toBe(125)
+  },
+  { users: 'ordinary' },
+)

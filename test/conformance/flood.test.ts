@@ -72,7 +72,7 @@ os.remove("m"); time.sleep(1); print(seen or not os.path.exists(".envrc"), seen 
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^(?:True|\d.*) True\n$/)])
     expect(readdirSync(box.project)).toEqual([])
   },
-  { timeout: 120_000 },
+  { timeout: 120_000, users: 'ordinary' },
 )
 
 conformance(
@@ -93,5 +93,5 @@ time.sleep(1); print("went on")'`
     expect(reasons).toEqual([undefined, expect.stringContaining('again and again')])
     expect(readdirSync(box.project)).toEqual([])
   },
-  { once: OF_THE_SUPERVISOR },
+  { once: OF_THE_SUPERVISOR, users: 'ordinary' },
 )

@@ -3,6 +3,8 @@ import { expect } from 'bun:test'
 import { lstatSync, readFileSync } from 'node:fs'
 import { isRefused, type LateRun, late } from './late-run.ts'
 
+const OF_THE_WATCH = { users: 'ordinary', once: 'the watch is the same on every backend' } as const
+
 late(
   'P3 a denied file that the host makes during a run cannot be read; an ordinary one can',
   async ({ project, start }) => {
@@ -70,16 +72,21 @@ late(
       await second.end()
     }
   },
+  { users: 'ordinary' },
 )
 
-late('P3 a link that the host makes at a denied place covers its target', async ({ project, start }) => {
-  project.host('mkdir conf; echo S > conf/prod; echo t > conf/test')
-  const sandbox = await start()
-  project.host('ln -s conf/prod .env')
-  await sandbox.within1s('cat conf/prod', isRefused)
-  expect(isRefused(await sandbox.inside('cat .env'))).toBe(true)
-  expect((await sandbox.inside('cat conf/test')).said).toBe('t\n')
-})
+late(
+  'P3 a link that the host makes at a denied place covers its target',
+  async ({ project, start }) => {
+    project.host('mkdir conf; echo S > conf/prod; echo t > conf/test')
+    const sandbox = await start()
+    project.host('ln -s conf/prod .env')
+    await sandbox.within1s('cat conf/prod', isRefused)
+    expect(isRefused(await sandbox.inside('cat .env'))).toBe(true)
+    expect((await sandbox.inside('cat conf/test')).said).toBe('t\n')
+  },
+  { users: 'ordinary' },
+)
 
 late(
   'P3 a denied dangling link covers what the host puts at its target later',
@@ -92,6 +99,7 @@ late(
     expect((await sandbox.inside('cat conf/new/test')).said).toBe('t\n')
     expect((await sandbox.end()).printed).toContain('and was covered')
   },
+  { users: 'ordinary' },
 )
 
 late(
@@ -116,6 +124,7 @@ late(
     expect((await sandbox.inside('cat other/twin; ls mine/deep')).said).toBe('t\n')
     expect((await sandbox.end()).printed).toContain('later/deep appeared')
   },
+  { users: 'ordinary' },
 )
 
 late(
@@ -131,6 +140,7 @@ late(
     for (const path of ['conf/key', 'real/key', 'conf/a/.env'])
       expect([path, isRefused(await sandbox.inside(`cat ${path}`))]).toEqual([path, true])
   },
+  OF_THE_WATCH,
 )
 
 late(
@@ -186,7 +196,7 @@ late(
     await new Promise(resolve => sandbox.child.once('exit', resolve))
     expect((await sandbox.end()).printed).toContain('/.env changed too often while the sandbox ran')
   },
-  { once: 'the watch is the same on every backend' },
+  { once: 'the watch is the same on every backend', users: 'ordinary' },
 )
 
 /** Opens a directory for 5 ms after each 150 ms, and reads a denied file in it as often as it can. */
@@ -223,6 +233,7 @@ late(
     expect((await locking).said).toBe('True\n')
     expect(isRefused(await sandbox.inside('cat .env.two'))).toBe(true)
   },
+  { users: 'ordinary' },
 )
 
 late(
@@ -253,6 +264,7 @@ late(
     expect(project.host('ls .git/COMMIT_EDITMSG .git/hooks/x 2>/dev/null || true')).toBe('')
     expect(project.host('git config core.bare')).toBe('false\n')
   },
+  { users: 'ordinary' },
 )
 
 late(
@@ -265,7 +277,7 @@ late(
     expect(project.host('cat .env.* | wc -l').trim()).toBe('200')
     expect(lstatSync(`${project.workspace}/.env.7`).mode & 0o777).toBe(0o644)
   },
-  { review: 'ordinary' },
+  { review: 'ordinary', users: 'ordinary' },
 )
 
 late(
@@ -301,21 +313,25 @@ for n in range(300):
     await sandbox.end()
     expect(project.host('cat ../outside .env .env.user')).toBe('precious\nS\nSECRET\n')
   },
-  { review: 'ordinary' },
+  { review: 'ordinary', users: 'ordinary' },
 )
 
-late('P3 a flood of denied files, meant to exhaust the watch, ends the run', async ({ start }) => {
-  const sandbox = await start()
-  const flood = sandbox.inside(
-    'n=0; while [ $n -lt 3000 ]; do echo > .env.$n; n=$((n+1)); done; sleep 20',
-    15_000,
-  )
-  flood.catch(() => {})
-  await new Promise(resolve => sandbox.child.once('exit', resolve))
-  const { printed, code } = await sandbox.end()
-  expect(printed).toContain('more denied files than can be covered')
-  expect(code).toBe(137)
-})
+late(
+  'P3 a flood of denied files, meant to exhaust the watch, ends the run',
+  async ({ start }) => {
+    const sandbox = await start()
+    const flood = sandbox.inside(
+      'n=0; while [ $n -lt 3000 ]; do echo > .env.$n; n=$((n+1)); done; sleep 20',
+      15_000,
+    )
+    flood.catch(() => {})
+    await new Promise(resolve => sandbox.child.once('exit', resolve))
+    const { printed, code } = await sandbox.end()
+    expect(printed).toContain('more denied files than can be covered')
+    expect(code).toBe(137)
+  },
+  OF_THE_WATCH,
+)
 
 late('P3 every cover is in the audit, and nothing of it is left on the host', async ({ project, start }) => {
   const sandbox = await start()
@@ -345,4 +361,5 @@ late(
     expect(printed).toContain('core.fsmonitor=touch')
     expect(project.host('git status --short; git ls-files --stage; ls')).toBe('?? lib/\nlib\n')
   },
+  { users: 'ordinary' },
 )

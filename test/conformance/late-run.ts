@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Stopwatch } from '../stopwatch.ts'
 import { type Options, onEachLauncher } from './conformance.ts'
-import { type Launcher, PEN, triesContainers } from './launcher.ts'
+import { type Launcher, PEN, SLOWER, triesContainers } from './launcher.ts'
 import { copySeed } from './seed.ts'
 
 export class LateProject {
@@ -92,7 +92,7 @@ export class LateRun {
     for (;;) {
       const found = /^([\s\S]*)<(\d+)>\n$/.exec(this.#out)
       if (found !== null) return { said: found[1] ?? '', code: Number(found[2]) }
-      if (watch.ms > timeoutMs) throw new Error(`no answer to ${line}: ${this.#out}${this.#printed}`)
+      if (watch.ms > timeoutMs * SLOWER) throw new Error(`no answer to ${line}: ${this.#out}${this.#printed}`)
       await Bun.sleep(1)
     }
   }

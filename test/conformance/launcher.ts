@@ -98,10 +98,11 @@ const onProcesses = (who: Who): TestBackend => ({
 })
 
 /** What a sandbox writes in the project goes to a layer. */
-const inReview = (who: Who): TestBackend => {
-  const direct = onProcesses(who)
-  return { ...direct, name: `${direct.name}, in review`, flags: [...direct.flags, '--review'] }
-}
+const inReview = (direct: TestBackend): TestBackend => ({
+  ...direct,
+  name: `${direct.name}, in review`,
+  flags: [...direct.flags, '--review'],
+})
 
 /** Each test boots a machine. PEN_CONFORMANCE=vm has all of them, the suite `vm` those that share one. */
 export const onMachines = (who: Who): TestBackend => ({
@@ -144,9 +145,9 @@ export const launcherOf = (backend: TestBackend): Launcher => ({
 
 export const LAUNCHERS: readonly Launcher[] = BACKENDS.map(launcherOf)
 /** For claims that also hold with `--review`. */
-export const REVIEW_LAUNCHERS: readonly Launcher[] = triesOthers
+export const REVIEW_LAUNCHERS: readonly Launcher[] = triesMachines
   ? []
-  : EVERYBODY.map(inReview).map(launcherOf)
+  : BACKENDS.map(inReview).map(launcherOf)
 
 function watch(child: ChildProcess, { stdin, timeoutMs = 50_000 }: RunOptions): Started {
   const stopwatch = new Stopwatch()

@@ -5,6 +5,9 @@ import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
 import { PEN } from './launcher.ts'
 
+/** What git does on the host, with what the sandbox left: the backend has no part in it. */
+const ON_THE_HOST = { users: 'ordinary', once: 'git on the host is the same after every backend' } as const
+
 const G = 'git -c user.name=A -c user.email=a@example.com -c protocol.file.allow=always'
 const COMMIT = 'git -c user.name=A -c user.email=a@example.com commit -q --allow-empty -m inside'
 
@@ -77,6 +80,7 @@ conformance(
       box.host('git -C ../tree rev-parse --git-common-dir; git -C ../main/lib rev-parse --git-dir'),
     ).toBe(`${box.home}/main/.git\n${box.home}/main/.git/modules/lib\n`)
   },
+  ON_THE_HOST,
 )
 
 conformance(
@@ -100,6 +104,7 @@ conformance(
       ]).toEqual([place, true])
     expect(stderr).not.toContain('ordinary')
   },
+  ON_THE_HOST,
 )
 
 conformance(
@@ -113,6 +118,7 @@ conformance(
       'inner\nmain\nunset\n',
     )
   },
+  ON_THE_HOST,
 )
 
 conformance(
@@ -133,19 +139,24 @@ conformance(
     // A slow sandbox may bring over a branch before it has its commit.
     expect(box.host('git branch --no-merged main --format="%(refname:short)"')).toBe('with-plain\n')
   },
+  ON_THE_HOST,
 )
 
-conformance('P3 an uninitialised submodule cannot become a repository that git status enters', async box => {
-  repositories(box)
-  box.host(`cd ..; ${G} clone -q main copy`)
-  await box.sh(
-    `git init -q lib; printf '[core]\\n\\tfsmonitor = echo evil > %s/evil; false\\n' "$PWD" >> lib/.git/config; mv lib gone; mkdir lib; true`,
-    { cwd: join(box.home, 'copy') },
-  )
-  box.host('cd ../copy; git status >/dev/null; git diff >/dev/null; git submodule status')
-  expect(existsSync(join(box.home, 'copy/lib/.git'))).toBe(false)
-  expect(existsSync(join(box.home, 'copy/evil'))).toBe(false)
-})
+conformance(
+  'P3 an uninitialised submodule cannot become a repository that git status enters',
+  async box => {
+    repositories(box)
+    box.host(`cd ..; ${G} clone -q main copy`)
+    await box.sh(
+      `git init -q lib; printf '[core]\\n\\tfsmonitor = echo evil > %s/evil; false\\n' "$PWD" >> lib/.git/config; mv lib gone; mkdir lib; true`,
+      { cwd: join(box.home, 'copy') },
+    )
+    box.host('cd ../copy; git status >/dev/null; git diff >/dev/null; git submodule status')
+    expect(existsSync(join(box.home, 'copy/lib/.git'))).toBe(false)
+    expect(existsSync(join(box.home, 'copy/evil'))).toBe(false)
+  },
+  { users: 'ordinary' },
+)
 
 conformance(
   'P3 a submodule that the user adds while a sandbox runs ends it; an ordinary commit does not',
@@ -167,6 +178,7 @@ conformance(
       '2\nM  .gitmodules\nA  lib2\ngitdir: ../.git/modules/lib2\n',
     )
   },
+  { users: 'ordinary' },
 )
 
 conformance(
@@ -184,6 +196,7 @@ conformance(
     box.host('cd ../main; git status >/dev/null; git diff >/dev/null')
     expect([existsSync(join(cwd, 'evil')), existsSync(join(cwd, 'deep/new/.git'))]).toEqual([false, false])
   },
+  { users: 'ordinary' },
 )
 
 conformance(
@@ -207,6 +220,7 @@ conformance(
     expect(stderr).toContain(`made or changed during the run at ${box.project}/nested`)
     expect(existsSync(join(box.project, 'evil'))).toBe(false)
   },
+  ON_THE_HOST,
 )
 
 conformance(
@@ -230,39 +244,47 @@ conformance(
   },
 )
 
-conformance('P24 after consent to a gitlink, git enters nothing that the sandbox wrote', async box => {
-  box.host(`git init -q -b main .; ${G} commit -q --allow-empty -m first`)
-  const evil = `printf '[core]\\n\\tfsmonitor = echo evil > %s/evil; false\\n' "$PWD"`
-  const link = (name: string): string =>
-    `git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),${name}`
-  const { code } =
-    await box.sh(`set -e; for n in HEAD objects/a refs/a; do git update-ref refs/heads/x/$n HEAD; done
+conformance(
+  'P24 after consent to a gitlink, git enters nothing that the sandbox wrote',
+  async box => {
+    box.host(`git init -q -b main .; ${G} commit -q --allow-empty -m first`)
+    const evil = `printf '[core]\\n\\tfsmonitor = echo evil > %s/evil; false\\n' "$PWD"`
+    const link = (name: string): string =>
+      `git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),${name}`
+    const { code } =
+      await box.sh(`set -e; for n in HEAD objects/a refs/a; do git update-ref refs/heads/x/$n HEAD; done
       git init -q nested; ${evil} >>nested/.git/config; ${link('nested')}
       mkdir away pointer; git init -q --bare fake; ${evil} >>fake/config; echo "gitdir: $PWD/fake" >away/.git; ${link('away')}
       echo 'gitdir: ../.git/refs/heads/x' >pointer/.git; ${link('pointer')}; ${G} commit -qm links`)
-  expect(code).toBe(0)
-  box.host(`${PEN} git log; ${PEN} git import --accept || true`)
-  expect(
-    box.host('git log -1 --format=%s; git ls-files; git status >/dev/null; git diff >/dev/null; ls'),
-  ).toBe('links\naway\nnested\npointer\naway\nfake\nnested\npointer\n')
-  const left = ['nested', 'away', 'pointer'].filter(name => existsSync(join(box.project, name, '.git')))
-  expect(left).toEqual([])
-})
+    expect(code).toBe(0)
+    box.host(`${PEN} git log; ${PEN} git import --accept || true`)
+    expect(
+      box.host('git log -1 --format=%s; git ls-files; git status >/dev/null; git diff >/dev/null; ls'),
+    ).toBe('links\naway\nnested\npointer\naway\nfake\nnested\npointer\n')
+    const left = ['nested', 'away', 'pointer'].filter(name => existsSync(join(box.project, name, '.git')))
+    expect(left).toEqual([])
+  },
+  ON_THE_HOST,
+)
 
-conformance('P24 commits with a submodule are not taken over while a sandbox runs', async box => {
-  box.host(`git init -q -b main .; ${G} commit -q --allow-empty -m first`)
-  const script = `git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib; ${G} commit -qm link; echo ready; until [ -e stop ]; do sleep 0.1; done`
-  const { ended, printed } = box.start(['/bin/sh', '-c', script])
-  await printed('ready')
-  const held = 'git for-each-ref refs/pen | grep -q held'
-  box.host(`for i in $(seq 100); do ${held} && break; sleep 0.1; done; ${held}`)
-  expect(box.host(`${PEN} git log >/dev/null; ${PEN} git import --accept 2>&1 || true`)).toContain(
-    'while no sandbox of the project runs',
-  )
-  expect(box.host('git log --format=%s; git ls-files')).toBe('first\n')
-  box.host('touch stop')
-  await ended
-})
+conformance(
+  'P24 commits with a submodule are not taken over while a sandbox runs',
+  async box => {
+    box.host(`git init -q -b main .; ${G} commit -q --allow-empty -m first`)
+    const script = `git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib; ${G} commit -qm link; echo ready; until [ -e stop ]; do sleep 0.1; done`
+    const { ended, printed } = box.start(['/bin/sh', '-c', script])
+    await printed('ready')
+    const held = 'git for-each-ref refs/pen | grep -q held'
+    box.host(`for i in $(seq 100); do ${held} && break; sleep 0.1; done; ${held}`)
+    expect(box.host(`${PEN} git log >/dev/null; ${PEN} git import --accept 2>&1 || true`)).toContain(
+      'while no sandbox of the project runs',
+    )
+    expect(box.host('git log --format=%s; git ls-files')).toBe('first\n')
+    box.host('touch stop')
+    await ended
+  },
+  ON_THE_HOST,
+)
 
 /** Everything below `.git` but objects, refs, logs and the index, which the host's git writes when commits come over. */
 const FIXED = `find .git \\( -path .git/objects -o -path .git/refs -o -path .git/logs \\) -prune -o -type f ! -name index ! -name HEAD ! -name packed-refs -printf '%p %m ' -exec sha256sum {} \\; ; find .git -type l`
@@ -301,4 +323,5 @@ conformance(
     await box.sh(`git reset -q --hard HEAD~1; echo fine > fine; git add fine; ${G} commit -qm fine`)
     expect(box.host('git log --format=%s; git status --short; cat fine')).toBe('fine\nfirst\nfine\n')
   },
+  ON_THE_HOST,
 )

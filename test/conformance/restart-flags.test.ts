@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { ProjectSandbox } from '../lifecycle/project-sandbox.ts'
 import { lives, until } from '../until.ts'
-import { conformance } from './conformance.ts'
+import { conformance, type Options } from './conformance.ts'
 
 const STORED = 'started.json'
 
@@ -38,7 +38,7 @@ class Narrow extends ProjectSandbox {
   }
 }
 
-const claim = (title: string, body: (here: Narrow) => Promise<void>, options?: { readonly once: string }) =>
+const claim = (title: string, body: (here: Narrow) => Promise<void>, options: Options = {}) =>
   conformance(
     title,
     async box => {
@@ -112,7 +112,7 @@ claim(
     await here.pen('stop')
     expect((await here.pen('agent', 'codex', '--', '--version')).stderr).not.toContain('is not prepared for')
   },
-  { once: ONCE },
+  { once: ONCE, users: 'ordinary' },
 )
 
 claim(
@@ -145,7 +145,7 @@ claim(
     await here.pen('start', '--detach', ...here.box.launcher.flags)
     expect(await here.seen()).toMatchObject({ disk: 10 * 2 ** 30, text: 'secret' })
   },
-  { once: ONCE },
+  { once: ONCE, users: 'ordinary' },
 )
 
 claim(
@@ -174,7 +174,7 @@ claim(
     await here.begin()
     expect(await here.seen()).toEqual(here.narrow)
   },
-  { once: ONCE },
+  { once: ONCE, users: 'ordinary' },
 )
 
 claim(
@@ -185,5 +185,5 @@ claim(
     expect((await here.pen('start', '--detach', ...flags, '--allow', 'a..b:1')).code).toBe(2)
     expect(await here.pen('exec', '--', 'cat', 'secret.txt')).toMatchObject({ stdout: 'secret' })
   },
-  { once: ONCE },
+  { once: ONCE, users: 'ordinary' },
 )

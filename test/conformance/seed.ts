@@ -9,6 +9,10 @@ import { PEN, type TestBackend } from './test-backend.ts'
 
 type Seeded = Pick<TestBackend, 'who' | 'flags' | 'env'>
 
+/** In a repository, because the box in which pen checks a commit has a view of /etc of its own. */
+const COMMIT = `[ -e .git ] || git init -q .
+exec "$@" git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m seed`
+
 const seeds = new Map<string, string>()
 
 /** Reused between runs of the tests, and updated once in each, with the image of a container. */
@@ -20,7 +24,7 @@ export function seedOf({ who, flags, env }: Seeded): string {
   const home = join(import.meta.dir, '../../.test-homes', name)
   mkdirSync(join(home, 'project'), { recursive: true })
   for (const dir of [home, join(home, 'project')]) lchownSync(dir, who.uid, who.gid)
-  const [program = '', ...rest] = [...who.become, PEN, 'run', ...flags, '--', 'true']
+  const [program = '', ...rest] = [...who.become, 'sh', '-ec', COMMIT, 'sh', PEN, 'run', ...flags, '--']
   const { status, stderr } = spawnSync(program, rest, {
     cwd: join(home, 'project'),
     env: { PATH: '/usr/bin:/bin', HOME: home, ...env },

@@ -5,7 +5,7 @@ import { EXIT } from '../../src/base/error.ts'
 import { openPtyPair } from '../../src/terminal/pty.ts'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
-import { PEN } from './launcher.ts'
+import { PEN, SLOWER } from './launcher.ts'
 
 /** A run on a terminal that shows nothing until it is resumed, like one behind a stalled connection. */
 function onStalledTerminal(box: Box, ...words: readonly string[]) {
@@ -55,33 +55,42 @@ const FLOOD = 'yes & while :; do echo x >> beat; sleep 0.05; done'
 const LONG = `${`${'a'.repeat(60)}.`.repeat(4)}com`
 const DIAL = `(sleep 0.5; bash -c "exec 3<>/dev/tcp/${LONG}/443") &`
 
-conformance('P13 a blocked terminal stops no timer: the wall time ends the sandbox', async box => {
-  const words = ['--ask', '--wall', '2s', '--', 'sh', '-c', `${DIAL} ${FLOOD}`]
-  const { child, show } = onStalledTerminal(box, ...words)
-  expect(await untilStill(join(box.project, 'beat'), 20_000)).toBe(true)
-  const seen = await show()
-  expect(await child.exited).toBe(EXIT.timeout)
-  expect(seen.slice(-2000)).toContain('limits.wall is 2 s')
-})
+conformance(
+  'P13 a blocked terminal stops no timer: the wall time ends the sandbox',
+  async box => {
+    const wall = 2 * SLOWER
+    const words = ['--ask', '--wall', `${wall}s`, '--', 'sh', '-c', `${DIAL} ${FLOOD}`]
+    const { child, show } = onStalledTerminal(box, ...words)
+    expect(await untilStill(join(box.project, 'beat'), 20_000)).toBe(true)
+    const seen = await show()
+    expect(await child.exited).toBe(EXIT.timeout)
+    expect(seen.slice(-2000)).toContain(`limits.wall is ${wall} s`)
+  },
+  { users: 'ordinary' },
+)
 
-conformance('P14 a blocked terminal delays no signal, and once resumed it has lost no output', async box => {
-  const { child, show } = onStalledTerminal(box, '--', 'sh', '-c', FLOOD)
-  const beat = join(box.project, 'beat')
-  for (let i = 0; i < 1000 && sizeOf(beat) < 40; i++) await Bun.sleep(20)
-  child.kill('SIGTERM')
-  expect(await untilStill(beat, 20_000)).toBe(true)
-  await show()
-  expect(await child.exited).toBeGreaterThan(128)
+conformance(
+  'P14 a blocked terminal delays no signal, and once resumed it has lost no output',
+  async box => {
+    const { child, show } = onStalledTerminal(box, '--', 'sh', '-c', FLOOD)
+    const beat = join(box.project, 'beat')
+    for (let i = 0; i < 1000 && sizeOf(beat) < 40; i++) await Bun.sleep(20)
+    child.kill('SIGTERM')
+    expect(await untilStill(beat, 20_000)).toBe(true)
+    await show()
+    expect(await child.exited).toBeGreaterThan(128)
 
-  // More than every buffer on the way can hold.
-  const count = 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo "line $i"; done'
-  const slow = onStalledTerminal(box, '--', 'sh', '-c', `echo x > begun; ${count}; echo x > counted`)
-  for (let i = 0; i < 1000 && sizeOf(join(box.project, 'begun')) === 0; i++) await Bun.sleep(20)
-  await Bun.sleep(500)
-  // The kernel holds it back: pen has not buffered it.
-  expect(sizeOf(join(box.project, 'counted'))).toBe(0)
-  const shown = await slow.show()
-  expect([...shown.matchAll(/line (\d+)\r\n/g)].every(([, n], i) => Number(n) === i + 1)).toBe(true)
-  expect(shown.slice(-40)).toEndWith('line 100000\r\n')
-  expect(await slow.child.exited).toBe(0)
-})
+    // More than every buffer on the way can hold.
+    const count = 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo "line $i"; done'
+    const slow = onStalledTerminal(box, '--', 'sh', '-c', `echo x > begun; ${count}; echo x > counted`)
+    for (let i = 0; i < 1000 && sizeOf(join(box.project, 'begun')) === 0; i++) await Bun.sleep(20)
+    await Bun.sleep(500)
+    // The kernel holds it back: pen has not buffered it.
+    expect(sizeOf(join(box.project, 'counted'))).toBe(0)
+    const shown = await slow.show()
+    expect([...shown.matchAll(/line (\d+)\r\n/g)].every(([, n], i) => Number(n) === i + 1)).toBe(true)
+    expect(shown.slice(-40)).toEndWith('line 100000\r\n')
+    expect(await slow.child.exited).toBe(0)
+  },
+  { users: 'ordinary' },
+)

@@ -139,21 +139,25 @@ conformance(
     await screen.shows('DONE')
     await screen.ended()
   },
-  { needs: 'mixedTerminal' },
+  { needs: 'mixedTerminal', users: 'ordinary' },
 )
 
-conformance('P15 lines cross in order when only one end is a terminal', async box => {
-  using screen = new Screen(
-    box,
-    `pen run -- sh -c 'read x && echo "read $x"' | tr a-z A-Z; echo piped | pen run -- sh -c 'cat; echo err >&2; echo out'; echo DONE`,
-  )
-  await screen.shows('pen: backend')
-  screen.type('some line\r')
-  await screen.shows('READ SOME LINE')
-  await screen.shows(/piped\r\nerr\r\nout\r\n/)
-  await screen.shows('DONE')
-  await screen.ended()
-})
+conformance(
+  'P15 lines cross in order when only one end is a terminal',
+  async box => {
+    using screen = new Screen(
+      box,
+      `pen run -- sh -c 'read x && echo "read $x"' | tr a-z A-Z; echo piped | pen run -- sh -c 'cat; echo err >&2; echo out'; echo DONE`,
+    )
+    await screen.shows('pen: backend')
+    screen.type('some line\r')
+    await screen.shows('READ SOME LINE')
+    await screen.shows(/piped\r\nerr\r\nout\r\n/)
+    await screen.shows('DONE')
+    await screen.ended()
+  },
+  { users: 'ordinary' },
+)
 
 conformance(
   'P15 pen run without a command is a shell: with a prompt on a terminal, or with a script as input',
@@ -168,6 +172,7 @@ conformance(
     expect([script.code, script.stdout]).toEqual([5, '42\n'])
     expect(readFileSync(join(box.project, 'where'), 'utf8')).toBe(`${box.project}\n`)
   },
+  { users: 'ordinary' },
 )
 
 conformance(
@@ -186,19 +191,24 @@ conformance(
     await screen.shows('DONE')
     await screen.ended()
   },
+  { users: 'ordinary' },
 )
 
-onTheHost('P15 what pen prints at the end begins on a new line', async box => {
-  for (const [print, shown] of [
-    ['printf half', 'half\r\npen: limit: '],
-    ['echo whole', 'whole\r\npen: limit: '],
-  ]) {
-    using screen = new Screen(box, `pen run --wall 300ms -- sh -c '${print}; sleep 30'; echo DONE`)
-    await screen.shows(shown ?? '')
-    await screen.shows('DONE')
-    await screen.ended()
-  }
-})
+onTheHost(
+  'P15 what pen prints at the end begins on a new line',
+  async box => {
+    for (const [print, shown] of [
+      ['printf half', 'half\r\npen: limit: '],
+      ['echo whole', 'whole\r\npen: limit: '],
+    ]) {
+      using screen = new Screen(box, `pen run --wall 300ms -- sh -c '${print}; sleep 30'; echo DONE`)
+      await screen.shows(shown ?? '')
+      await screen.shows('DONE')
+      await screen.ended()
+    }
+  },
+  { users: 'ordinary' },
+)
 
 conformance(
   'P15 a terminal that goes away ends the sandbox, also when no signal is sent',

@@ -83,7 +83,7 @@ python3 -c "import urllib.request as u; print(u.urlopen('${url}').read().decode(
 node -e "require('https').get('${url}', a => a.on('data', d => console.log(d + ' node'))).on('error', e => console.log(e.code))"
 git ls-remote ${url}r.git 2>&1 | grep -o 'certificate verification failed' || echo "hello git"`
 
-const onEachEngine = everyEngine()
+const onEachEngine = everyEngine(['podman', 'docker'], { podman: 'in turn' })
 
 skipUnless(isRoot, 'mounts need root')('there is a machine to add an authority to', () =>
   expect(isRoot).toBe(true),

@@ -13,7 +13,7 @@ import { within } from '../until.ts'
 import { isGone } from './sandbox.ts'
 
 const TRANSCRIPT = join(import.meta.dir, 'day.txt')
-const onEachEngine = everyEngine()
+const onEachEngine = everyEngine(['podman', 'docker'], { podman: 'in turn' })
 
 const DAY: readonly (readonly string[])[] = [
   ['init'],

@@ -22,7 +22,7 @@ import type { TestEngine } from '../engines/test-engine.ts'
 import { within } from '../until.ts'
 import { ContainerProject } from './sandbox.ts'
 
-const onEachEngine = everyEngine()
+const onEachEngine = everyEngine(['podman', 'docker'], { podman: 'in turn' })
 
 /** With a root helper, pen asks for more than the engine. */
 const beginsAhead = ({ backend, who }: TestEngine): boolean => backend === 'podman' || who.uid === 0

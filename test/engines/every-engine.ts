@@ -1,6 +1,7 @@
 /**
  * One claim for every engine that this machine can have: podman with and without root, and Docker as root and
- * as an ordinary user. Docker's users alternate from claim to claim; PEN_EVERY_ENGINE=1 runs both.
+ * as an ordinary user. Docker's users alternate from claim to claim, and podman's where a file says so;
+ * PEN_EVERY_ENGINE=1 runs both.
  *
  *     const onEachEngine = everyEngine()
  *     onEachEngine('P16 …', async engine => { … })
@@ -19,17 +20,26 @@ export type OnEachEngine = (
 ) => void
 
 type Kind = TestEngine['backend']
+type Users = 'all' | 'in turn' | 'ordinary'
 
 const TRIES_ALL = process.env['PEN_EVERY_ENGINE'] === '1'
-let turn = 0
-const inTurn = (): readonly Who[] => EVERYBODY.slice(turn++ % EVERYBODY.length).slice(0, 1)
+
+/** A user's podman has a storage, a user namespace and cgroups of its own. Docker's daemon is the same for all. */
+const USERS: Readonly<Record<Kind, Users>> = { podman: 'all', docker: 'in turn' }
 
 /** Called at the top of a test file, so that a daemon starts before its tests. */
 export function everyEngine(
   kinds: readonly Kind[] = ['podman', 'docker'],
-  /** Each user of Docker. */
-  askers?: readonly Who[],
+  some: Partial<typeof USERS> = {},
 ): OnEachEngine {
+  let turn = 0
+  const users = { ...USERS, ...some }
+  const usersOf = (kind: Kind, claim: number): readonly Who[] => {
+    if (users[kind] === 'ordinary') return EVERYBODY.filter(({ uid }) => uid !== 0)
+    const isTried = (n: number): boolean =>
+      users[kind] === 'all' || TRIES_ALL || n === claim % EVERYBODY.length
+    return EVERYBODY.filter((_, n) => isTried(n))
+  }
   // A group for the last of them: root needs none.
   const member = EVERYBODY.at(-1)
   if (member === undefined) throw new Error('no user to run tests as')
@@ -44,7 +54,8 @@ export function everyEngine(
     for (const who of podmans) if (podmanMissing(who) === undefined) podmanOf(who)
   }, 300_000)
   return (title, body, timeout = 60_000) => {
-    for (const who of podmans) {
+    const claim = turn++
+    for (const who of kinds.includes('podman') ? usersOf('podman', claim) : []) {
       const why = podmanMissing(who)
       skipUnless(why === undefined, why ?? '')(
         `${title} (podman, as ${nameOf(who)})`,
@@ -55,7 +66,7 @@ export function everyEngine(
     if (!kinds.includes('docker')) return
     const why = dockerMissing()
     const on = skipUnless(why === undefined, why ?? '')
-    for (const who of askers ?? (TRIES_ALL ? EVERYBODY : inTurn()))
+    for (const who of usersOf('docker', claim + 1))
       on(
         `${title} (docker, as ${nameOf(who)})`,
         async () => await body((dockerd as Dockerd).as(who)),

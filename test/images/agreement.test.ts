@@ -11,7 +11,7 @@ import { everyEngine } from '../engines/every-engine.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
 import { Workshop } from './workshop.ts'
 
-const onEachEngine = everyEngine()
+const onEachEngine = everyEngine(['podman', 'docker'], { podman: 'in turn' })
 
 const dockerfile = (mark: string): string => `ARG PEN_BASE\nFROM \${PEN_BASE}\nRUN echo ${mark} >/tmp/mark\n`
 const QUESTION = 'Type "yes" to confirm:'
@@ -82,7 +82,7 @@ onEachEngine(
   },
 )
 
-everyEngine(['podman'])(
+everyEngine(['podman'], { podman: 'in turn' })(
   'P16 a link in place of the Dockerfile is refused, and pen’s own can be named',
   async engine => {
     using shop = new Workshop(engine)

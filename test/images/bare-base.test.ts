@@ -3,13 +3,12 @@ import { expect } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { EVERYBODY } from '../conformance/launcher.ts'
 import { inWorld, World } from '../conformance/network/world.ts'
 import { makeBareBase } from '../engines/base-image.ts'
 import { everyEngine } from '../engines/every-engine.ts'
 import { Workshop } from './workshop.ts'
 
-const onEachEngine = everyEngine(['docker'], EVERYBODY)
+const onEachEngine = everyEngine(['docker'])
 const SOURCE = 'deb [trusted=yes] http://allowed.test/files/apt ./'
 const PACKAGES = /^ARG PACKAGES="(.*)"$/m
   .exec(readFileSync(join(import.meta.dir, '../../image/Dockerfile'), 'utf8'))?.[1]

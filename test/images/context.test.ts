@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
 import { Workshop } from './workshop.ts'
 
-const onEachEngine = everyEngine()
+const onEachEngine = everyEngine(['podman', 'docker'], { podman: 'in turn' })
 
 const ON_DEFAULT = 'ARG PEN_BASE\nFROM $PEN_BASE\n'
 
@@ -72,13 +72,16 @@ onEachEngine('P3 denied files are not in an image; the rest of the project is', 
   ).toEqual(['./.pen/Dockerfile', './code/main.c', './run.sh', '755'])
 })
 
-everyEngine(['podman'])('P2 a context outside of the project is refused', async engine => {
-  using shop = new Workshop(engine)
-  mkdirSync(join(shop.box.home, 'elsewhere'))
-  writeFileSync(join(shop.box.home, 'elsewhere/file'), '')
-  shop.configure({ image: { dockerfile: './.pen/Dockerfile', context: '../elsewhere' } })
-  shop.dockerfile('FROM scratch\nCOPY file /file\n')
-  const refused = shop.agreeAndBuild()
-  expect([refused.code, refused.out]).toEqual([2, ''])
-  expect(refused.err).toContain('is outside of the project')
-})
+everyEngine(['podman'], { podman: 'in turn' })(
+  'P2 a context outside of the project is refused',
+  async engine => {
+    using shop = new Workshop(engine)
+    mkdirSync(join(shop.box.home, 'elsewhere'))
+    writeFileSync(join(shop.box.home, 'elsewhere/file'), '')
+    shop.configure({ image: { dockerfile: './.pen/Dockerfile', context: '../elsewhere' } })
+    shop.dockerfile('FROM scratch\nCOPY file /file\n')
+    const refused = shop.agreeAndBuild()
+    expect([refused.code, refused.out]).toEqual([2, ''])
+    expect(refused.err).toContain('is outside of the project')
+  },
+)

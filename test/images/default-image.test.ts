@@ -7,7 +7,7 @@ import { podmanMissing, podmanOf } from '../engines/podman.ts'
 import { skipUnless } from '../skip.ts'
 import { Workshop } from './workshop.ts'
 
-const onEachEngine = everyEngine()
+const onEachEngine = everyEngine(['podman', 'docker'], { podman: 'in turn' })
 
 const MOST_BYTES = 400_000_000
 

@@ -8,7 +8,7 @@ import { everyEngine } from '../engines/every-engine.ts'
 import { tinyImage } from './tiny.ts'
 import { Workshop } from './workshop.ts'
 
-const onEachEngine = everyEngine()
+const onEachEngine = everyEngine(['podman', 'docker'], { podman: 'in turn' })
 
 const run = (shop: Workshop, ...command: string[]) =>
   shop.pen('run', '--backend', shop.engine.backend, '--offline', '--', ...command)

@@ -7,7 +7,7 @@ import { inWorld, World } from '../conformance/network/world.ts'
 import { everyEngine } from '../engines/every-engine.ts'
 import { Workshop } from './workshop.ts'
 
-const onEachEngine = everyEngine()
+const onEachEngine = everyEngine(['podman', 'docker'], { podman: 'in turn' })
 
 /** Each build differs, so that an engine cannot answer from its cache. */
 const dockerfile = (...commands: string[]): string =>

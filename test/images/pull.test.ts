@@ -52,7 +52,7 @@ afterAll(() => {
   rmSync(registry.dir, { recursive: true, force: true })
 })
 
-const onEachEngine = everyEngine()
+const onEachEngine = everyEngine(['podman', 'docker'], { podman: 'in turn' })
 
 /** Puts a small image into the registry, and removes it from the engine. A file in it identifies it. */
 function publish(shop: Workshop, mark: string): string {

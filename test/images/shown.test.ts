@@ -4,7 +4,7 @@ import { Tmux } from '../agents/tmux.ts'
 import { everyEngine } from '../engines/every-engine.ts'
 import { Workshop } from './workshop.ts'
 
-const onEachEngine = everyEngine()
+const onEachEngine = everyEngine(['podman', 'docker'], { podman: 'in turn' })
 
 /** Colours, a progress bar, a title, a link, and a character set, as ordinary programs print them. */
 const PRINTS = String.raw`printf '\033[32mgreen-word\033[0m\n\033]0;title\007titled\n\033]8;;http://example.com\033\\linked\033]8;;\033\\\n\033(Bplain\n'; for i in 1 2 3; do printf '\rstep %s\033[K' $i; done; echo; echo all-was-printed`

@@ -5,7 +5,7 @@ import { everyEngine } from '../engines/every-engine.ts'
 import { BASE_NAME } from '../engines/test-engine.ts'
 import { Workshop } from './workshop.ts'
 
-const onEachEngine = everyEngine()
+const onEachEngine = everyEngine(['podman', 'docker'], { podman: 'in turn' })
 
 onEachEngine(
   'P4 a rebuild leaves no unnamed image, and pen gc no unused one; images of others stay',

@@ -95,7 +95,7 @@ async function claim(place: Place): Promise<void> {
 
 const TITLE = 'P2 P16 a pen that is installed in the project is not changed from inside'
 onGrounds(PROCESS, TITLE, claim)
-everyEngine()(TITLE, engine => inPlace(engine, claim), 120_000)
+everyEngine(['podman', 'docker'], { podman: 'in turn' })(TITLE, engine => inPlace(engine, claim), 120_000)
 
 onGrounds(PROCESS.slice(-1), 'P20 where pen itself cannot be held, nothing starts', async place => {
   place.configure({ network: { offline: true } })

@@ -11,6 +11,7 @@ import { tinyImage } from '../images/tiny.ts'
 import { lives, until } from '../until.ts'
 import { exchange, forward, freePort, serveInside } from './forwarded.ts'
 import { ProjectSandbox } from './project-sandbox.ts'
+import { provesEveryday, SshClient } from './ssh-client.ts'
 
 const onEachEngine = everyEngine()
 
@@ -70,7 +71,7 @@ async function build(here: ProjectSandbox, dockerfile: string): Promise<void> {
 }
 
 onEachEngine(
-  'P14 start, exec, forward, restart and stop work in a container, and nothing is left',
+  'P14 start, exec, ssh, forward, restart and stop work in a container, and nothing is left',
   engine =>
     inContainer(engine, async here => {
       expect(await here.pen('start', '--detach')).toMatchObject({ code: 0 })
@@ -100,6 +101,7 @@ onEachEngine(
         'cd /proc; for p in [0-9]*; do grep -qa __age[n]t $p/cmdline && kill -9 $p && echo killed; done 2>/dev/null; echo on',
       )
       expect(agent).toMatchObject({ stdout: 'on\n' })
+      await provesEveryday(await SshClient.of(here))
       const port = await freePort()
       await serveInside(here, port)
       expect(await exchange(port, 'there')).toBe('ECONNREFUSED')

@@ -58,8 +58,13 @@ export class ProjectSandbox {
   }
 
   start(args: readonly string[], options: Options = {}): Command {
+    return this.startOutside([PEN, ...args], options)
+  }
+
+  /** A program of the host, as the user. */
+  startOutside(words: readonly string[], options: Options = {}): Command {
     const { box } = this
-    const [program = '', ...rest] = [...box.launcher.who.become, PEN, ...args]
+    const [program = '', ...rest] = [...box.launcher.who.become, ...words]
     const stopwatch = new Stopwatch()
     const child = spawn(program, rest, {
       cwd: options.cwd ?? box.project,

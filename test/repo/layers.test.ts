@@ -37,6 +37,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   protect: ['survey', 'backend', 'audit', 'config', 'policy', 'base'],
   // The socket between commands and a supervisor, and the state on disk that leads to it.
   control: ['backend', 'limits', 'gateway', 'config', 'policy', 'protocol', 'base'],
+  // Host names and keys for SSH into sandboxes, and the line in the user's SSH config.
+  ssh: ['config', 'policy', 'base'],
   // The pipeline of one sandbox: load, survey, plan, start, supervise, clean up.
   run: [
     'control',
@@ -59,6 +61,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   // Sandboxes that stay: start, stop, list, collect garbage, uninstall.
   lifecycle: [
+    'ssh',
     'run',
     'control',
     'protect',
@@ -69,6 +72,19 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'audit',
     'config',
     'policy',
+    'base',
+  ],
+  // The SSH server of one connection. It runs outside, and only `ssh` starts it.
+  'ssh-server': [
+    'lifecycle',
+    'run',
+    'ssh',
+    'control',
+    'terminal',
+    'backend',
+    'config',
+    'policy',
+    'protocol',
     'base',
   ],
   // pen's own program inside a sandbox. Whatever it carries is in hostile hands, so it carries little.
@@ -84,6 +100,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'doctor',
     'guest',
     'lifecycle',
+    'ssh',
     'run',
     'control',
     'review',
@@ -107,6 +124,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   valibot: ['policy', 'config'],
   'tldts-icann': ['policy', 'config'],
   '@modelcontextprotocol/sdk': ['mcp'],
+  ssh2: ['ssh', 'ssh-server'],
 }
 
 /** Folders that run only in the pen binary, which is Bun. */
@@ -124,6 +142,8 @@ const BINARY_ONLY = [
   'repository',
   'review',
   'run',
+  'ssh',
+  'ssh-server',
   'survey',
   'terminal',
 ]

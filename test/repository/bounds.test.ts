@@ -145,4 +145,7 @@ test('a named pipe in place of HEAD cannot hold a sync for longer than its time'
     )
   expect([await read(), await read()].join()).toContain('too long')
   expect(performance.now() - began).toBeLessThan(10_000)
+  // pen looks first, so it waits only for one that is made meanwhile.
+  const open = new GitBox(world, git, two.own as HostPath)
+  await expect(readState(open.run, undefined, 'all')).rejects.toThrow('the git directory has a named pipe')
 })

@@ -3,7 +3,17 @@
  * sandbox's directory, as an agent would run it. Syncs are real: git boxes, the host's git and pen's records.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { isHostRoot } from '../../src/base/kernel/host-root.ts'
 import type { GitDirectory } from '../../src/plan/facts.ts'
 import type { HostPath } from '../../src/policy/files/path.ts'
@@ -17,6 +27,10 @@ import { systemEntries } from '../../src/survey/survey.ts'
 import { type GitRan, TemporaryRepository, tryGit } from '../temporary-repository.ts'
 
 export const SANDBOX = 'ws-0a1b2c'
+
+/** One for all tests of a process: the copy of /etc in it takes longer than a sync. */
+const CACHE = mkdtempSync(`${tmpdir()}/pen-cache-`)
+process.on('exit', () => rmSync(CACHE, { recursive: true, force: true }))
 
 /** A project of root's has an unused uid inside. */
 const NOBODY = { uid: 0x700a1b2c, gid: 0x700a1b2c, owner: false }
@@ -72,7 +86,7 @@ export class TwoRepositories {
           unprivilegedUser: isHostRoot() ? NOBODY : undefined,
         },
         sandbox: { id: SANDBOX, stateDir: `${this.host.base}/state` },
-        cacheDir: `${this.host.base}/cache`,
+        cacheDir: CACHE,
         limits: { memory: 1024 ** 3, pids: 64, disk: 1024 ** 3 } as OwnOptions['world']['limits'],
       },
     }

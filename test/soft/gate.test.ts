@@ -51,6 +51,13 @@ describe('reading through the gate', () => {
     expect(box.of('file-allowed')).toEqual([])
   })
 
+  test('a refusal names the command for the sandbox that was refused', async () => {
+    using box = await gateBox({}, { sandbox: 'fix-a', grants: () => [] })
+    writeFileSync(join(box.project.root, 'notes'), 'text')
+    await reasonOf(box.gate.read(join(box.project.root, 'notes')))
+    expect(box.of('file-denied')[0]?.fix).toStartWith('pen grant --name fix-a ')
+  })
+
   test('refuses what is denied at any depth, also in a directory that was made or moved since', async () => {
     using box = await gateBox({ files: { deny: ['**/.env', '**/vault/'] } })
     const { workspace } = box.project

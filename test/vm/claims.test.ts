@@ -1,4 +1,4 @@
-/** The claims whose answer can differ in a virtual machine. All run in one machine for each kind of user. */
+/** The claims whose answer can differ in a virtual machine: one machine for each kind of user, one for those of the guest alone. */
 import { afterAll, expect } from 'bun:test'
 import { copyFileSync, existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { release } from 'node:os'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { compileProbe, isSafe, isTwin, runProbe } from '../attack/run-probe.ts'
 import { Recorder } from '../library/recorder.ts'
 import { until } from '../until.ts'
-import { inMachine, onMachine } from './machine.ts'
+import { inMachine, ofTheGuest, onMachine } from './machine.ts'
 
 /** Ports of the host: one is open from the start, which boots cold. */
 const PORTS = { config: 20_000 + (process.pid % 10_000), later: 30_000 + (process.pid % 10_000) }
@@ -24,7 +24,9 @@ afterAll(() => {
 const OF_A_GUEST = ['C51-init-caps EINVAL', 'A08-tmpfile EOPNOTSUPP']
 
 inMachine(
-  here => {
+  (here, who) => {
+    const onOneMachine = ofTheGuest(who)
+
     onMachine('P7 the sandbox has a kernel of its own, and none of the host’s processes', async () => {
       const { stdout } = await here().sh('uname -r; id -u; grep -l pen-marker /proc/[0-9]*/environ')
       const [kernel, uid, ...more] = stdout.trim().split('\n')
@@ -38,7 +40,7 @@ inMachine(
       ).toMatchObject({ backend: 'vm' })
     })
 
-    onMachine('P16 input, output, exit codes, signals and terminals pass as elsewhere', async () => {
+    onOneMachine('P16 input, output, exit codes, signals and terminals pass as elsewhere', async () => {
       const bytes = new Uint8Array(3_000_000).map((_, i) => i * 7)
       const digest = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
       const passed = await here().sh('tee copy | sha256sum; echo to-stderr >&2; exit 7', { stdin: bytes })
@@ -123,7 +125,7 @@ inMachine(
       },
     )
 
-    onMachine('P22 a server gets the secret, and nothing inside or in pen’s state has it', async () => {
+    onOneMachine('P22 a server gets the secret, and nothing inside or in pen’s state has it', async () => {
       const { box, stateDir } = here()
       const used = await here().sh(
         `curl -sS -m 20 -H "x-api-key: $API_KEY" http://${recorder.target}/secret; echo "has $API_KEY"`,
@@ -160,7 +162,7 @@ inMachine(
       expect(recorder.seen.slice(before).filter(url => url === '/around')).toEqual([])
     })
 
-    onMachine(
+    onOneMachine(
       'P10 a server on the guest’s loopback is reached by a port of the config and by pen forward',
       async () => {
         const server = here().start([
@@ -194,7 +196,7 @@ inMachine(
       },
     )
 
-    onMachine('P5 a file that is granted while the guest runs is served, and no other', async () => {
+    onOneMachine('P5 a file that is granted while the guest runs is served, and no other', async () => {
       const { box } = here()
       const granted = box.directory(join(box.home, 'granted'))
       box.file(join(granted, 'file'), 'granted\n')
@@ -208,7 +210,7 @@ inMachine(
       expect(readFileSync(join(granted, 'put'))).toEqual(readFileSync(join(box.project, 'copy')))
     })
 
-    onMachine('P7 the guest’s user gains no root, mounts nothing and loads no module', async () => {
+    onOneMachine('P7 the guest’s user gains no root, mounts nothing and loads no module', async () => {
       const { stdout } = await here().sh(
         'grep -E "^(NoNewPrivs|CapEff|CapBnd|Seccomp):" /proc/self/status; mount -t tmpfs x /tmp; echo b >/proc/sysrq-trigger; cat /dev/vport*p1',
       )
@@ -221,7 +223,7 @@ inMachine(
       expect((await here().sh('echo works')).stdout).toBe('works\n')
     })
 
-    onMachine(
+    onOneMachine(
       'P12 hostile system calls get a safe answer from the guest’s kernel, and every twin works',
       async () => {
         copyFileSync(program, join(here().box.project, 'probe'))
@@ -234,7 +236,7 @@ inMachine(
       },
     )
 
-    onMachine('P12 the guest has the memory and the processes of the limits, and no more', async () => {
+    onOneMachine('P12 the guest has the memory and the processes of the limits, and no more', async () => {
       const { stdout } = await here().sh('grep MemTotal /proc/meminfo; nproc; bash -c "ulimit -u"')
       const [memory = '', , processes = ''] = stdout.trim().split('\n')
       const kib = Number(/\d+/.exec(memory)?.[0])

@@ -1,9 +1,9 @@
 /** A virtual machine for many claims: it boots once for each kind of user. */
 import { afterAll, beforeAll, describe } from 'bun:test'
 import { Box } from '../conformance/box.ts'
-import { EVERYBODY, launcherOf, onMachines } from '../conformance/launcher.ts'
+import { EVERYBODY, launcherOf, onMachines, type Who } from '../conformance/launcher.ts'
 import { ProjectSandbox } from '../lifecycle/project-sandbox.ts'
-import { skipUnless } from '../skip.ts'
+import { type DefineTest, skipUnless } from '../skip.ts'
 
 const BOOT_MS = 120_000
 
@@ -13,8 +13,11 @@ const backends = EVERYBODY.map(onMachines)
 export const hasQemu = backends.every(({ missing }) => missing === undefined)
 export const onMachine = skipUnless(hasQemu, 'QEMU is missing')
 
+/** For claims about the guest alone: it is the same for every user of the host, and each takes seconds where QEMU translates. */
+export const ofTheGuest = (who: Who): DefineTest => (who === EVERYBODY.at(-1) ? onMachine : () => undefined)
+
 /** A project of this user that no sandbox runs in yet. */
-export function projectOf(who: (typeof EVERYBODY)[number], config: object = {}): ProjectSandbox {
+export function projectOf(who: Who, config: object = {}): ProjectSandbox {
   const here = new ProjectSandbox(new Box(launcherOf(onMachines(who))))
   here.configure(JSON.stringify({ version: 1, profile: 'coding', isolation: 'vm', ...config }))
   return here
@@ -27,7 +30,7 @@ export async function startMachine(here: ProjectSandbox, ...flags: readonly stri
 
 /** Defines claims about one machine. `prepare` runs on the host, before it boots. */
 export function inMachine(
-  define: (here: () => ProjectSandbox) => void,
+  define: (here: () => ProjectSandbox, who: Who) => void,
   prepare: (here: ProjectSandbox) => readonly string[] = () => [],
   config: object = {},
 ): void {
@@ -46,6 +49,6 @@ export function inMachine(
       define(() => {
         if (here === undefined) throw new Error('the machine did not start')
         return here
-      })
+      }, who)
     })
 }

@@ -4,7 +4,7 @@ import { existsSync, lstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Recorder } from '../library/recorder.ts'
 import { until } from '../until.ts'
-import { inMachine, onMachine, startMachine } from './machine.ts'
+import { inMachine, ofTheGuest, onMachine, startMachine } from './machine.ts'
 
 const recorder = await Recorder.open()
 afterAll(() => recorder.close())
@@ -34,8 +34,10 @@ for _ in range(64): os.write(own, os.urandom(4096))`
 const SLOW = { timeoutMs: 100_000 }
 
 inMachine(
-  here => {
-    onMachine('P7 a root of the guest has every capability there, and installs packages', async () => {
+  (here, who) => {
+    const onOneMachine = ofTheGuest(who)
+
+    onOneMachine('P7 a root of the guest has every capability there, and installs packages', async () => {
       const { stdout } = await here().sh(
         'id -u; grep CapEff /proc/self/status; apt-get install -y ./from-test.deb >/dev/null && from-test; uname -r >/tmp/kernel',
         SLOW,
@@ -45,7 +47,7 @@ inMachine(
       expect(readFileSync('/var/lib/dpkg/status', 'utf8')).not.toContain('from-test')
     })
 
-    onMachine('P7 a root of the guest runs a container of a local image by podman', async () => {
+    onOneMachine('P7 a root of the guest runs a container of a local image by podman', async () => {
       const { code, stdout } = await here().sh(RUN_IMAGE, SLOW)
       const kernel = (await here().sh('uname -r')).stdout
       expect([code, stdout]).toEqual([7, `0\n${kernel}`])
@@ -81,7 +83,7 @@ cp /bin/true suid; chmod 4755 suid; mknod device b 8 0; chown 12345 plain; ln -s
       },
     )
 
-    onMachine(
+    onOneMachine(
       'P10 a root of the guest reaches an allowed host, and no other by any address or card',
       async () => {
         const own = `/root-${here().box.launcher.who.uid}`
@@ -95,7 +97,7 @@ for host in 10.0.2.2 10.0.2.3 127.0.0.1 192.0.2.1; do curl -s -m 5 http://$host:
     )
 
     // The last claim: it ends the machine.
-    onMachine(
+    onOneMachine(
       'P17 a root that ends its kernel or breaks the protocol ends its sandbox, and leaves nothing',
       async () => {
         for (const end of [

@@ -125,7 +125,7 @@ function capabilities(
     mapsUser: rootless,
     daemonUser: true,
     ports: true,
-    review: false,
+    review: true,
     limits: enforcementOf(new Set(held), { pids: rootless && boundsProcessesByNamespace() }),
   }
 }

@@ -73,6 +73,7 @@ function shapeOf(engine: Engine, image: string, open: boolean): Shape {
   return {
     engine,
     files: [],
+    points: [],
     shows: !isHostRoot(),
     order: {
       engine: engine.name,

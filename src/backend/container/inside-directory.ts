@@ -44,12 +44,18 @@ export interface InsideOptions {
   readonly program: readonly [Bind, ...Bind[]]
   /** Files to mount over the image's. */
   readonly files: readonly { readonly at: string; readonly text: string }[]
+  readonly points: readonly EmptyPoint[]
+}
+
+/** A mount point for pen's own mounts. */
+export interface EmptyPoint extends Pick<Bind, 'at' | 'mode'> {
+  readonly kind: 'file' | 'directory'
 }
 
 /** Keeps an image's libraries from being loaded into the exec daemon. */
 const PRELOAD = { at: '/etc/ld.so.preload', text: '' }
 
-export function makeInside({ stateDir, run, program, files }: InsideOptions): InsideDirectory {
+export function makeInside({ stateDir, run, program, files, points }: InsideOptions): InsideDirectory {
   const all = containersDirectory(stateDir)
   mkdirSync(all, { recursive: true, mode: 0o700 })
   const abandoned = orphanDirectories(stateDir, { remove: true }).flatMap(name => runOf(name) ?? [])
@@ -61,6 +67,7 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
     mkdirSync(dir)
     makeMountPoints(inside, program)
     writeFileSync(hostPath(CONTAINER_EMPTY_FILE), '', { mode: 0o000 })
+    mkdirSync(`${dir}/empty`)
     return [...files, PRELOAD].map(({ at, text }, i): Bind => {
       const from = `${dir}/file-${i}`
       writeFileSync(from, text)
@@ -75,6 +82,10 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
       { ...program[0], at: PEN_INSIDE },
       ...program,
       ...shown,
+      ...points.map(({ at, mode, kind }): Bind => {
+        const from = kind === 'file' ? hostPath(CONTAINER_EMPTY_FILE) : `${dir}/empty`
+        return { from, at, mode }
+      }),
     ],
     idFile: `${dir}/id`,
     pidFile: `${dir}/pid`,

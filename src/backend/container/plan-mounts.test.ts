@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import type { Step } from '../../plan/plan.ts'
+import type { PlannedLayer, Step } from '../../plan/plan.ts'
+import type { HostPath } from '../../policy/files/path.ts'
 import { planMounts, refuseVolumes } from './plan-mounts.ts'
 
 const bind = (at: string, mode: 'ro' | 'rw', from = at) => ({ op: 'bind', from, at, mode, why: '' })
-const mounts = (...steps: object[]) => planMounts({ steps: steps as Step[] })
+const mounts = (...steps: object[]) => planMounts({ steps: steps as Step[], workspace: '/p' as HostPath })
 
 describe('what the engine mounts and what pen holds', () => {
   test('a protected place, its pins and a denied one in a writable grant are held, in the order of the plan', () => {
@@ -61,8 +62,8 @@ describe('what the engine mounts and what pen holds', () => {
         at: '/p/a',
         from: '/p/a',
         shows: [
-          { from: '/p/a/b', at: '/p/a/b', mode: 'ro', byEngine: false },
-          { from: '/volume', at: '/p/a/v', mode: 'rw', byEngine: true },
+          { from: '/p/a/b', at: '/p/a/b', mode: 'ro', isMounted: false },
+          { from: '/volume', at: '/p/a/v', mode: 'rw', isMounted: true },
         ],
       },
       { how: 'cover', at: '/p/a/b/.env', from: '/p/a/b/.env' },
@@ -77,6 +78,31 @@ describe('what the engine mounts and what pen holds', () => {
       bind('/home/agent/.a/b/c/d/e', 'rw', '/v/2'),
     )
     expect(userDirectories).toEqual(['/home/agent', '/home/agent/.a/b', '/home/agent/.a'])
+  })
+
+  test('with a review layer, pen mounts the merged tree and what is in it, and holds places of that tree', () => {
+    const layer: PlannedLayer = { dir: '/l' as HostPath, kind: 'overlay' }
+    const steps = [
+      bind('/p', 'rw', '/l/merged'),
+      bind('/p/.git', 'rw', '/own'),
+      bind('/p/.git/x', 'ro', '/lent'),
+      bind('/p/.npmrc', 'ro'),
+      bind('/p/sub', 'rw', '/l/merged/sub'),
+      bind('/other', 'rw', '/l/merged/data'),
+      bind('/volume', 'rw'),
+      { op: 'cover', at: '/p/.env', kind: 'file', why: '' },
+    ]
+    const planned = { steps: steps as Step[], workspace: '/p' as HostPath }
+    const { binds, layered, holds } = planMounts({ ...planned, layer })
+    expect(binds.map(({ at }) => at)).toEqual(['/volume'])
+    expect(layered.map(({ at }) => at)).toEqual(['/p', '/p/.git', '/p/.git/x', '/other'])
+    expect(holds).toEqual([
+      { how: 'protect', at: '/p/.npmrc', from: '/l/merged/.npmrc' },
+      { how: 'pin', at: '/p/sub', from: '/l/merged/sub' },
+      { how: 'cover', at: '/p/.env', from: '/l/merged/.env' },
+    ])
+    // A copy is a directory of the host like any other.
+    expect(planMounts({ ...planned, layer: { ...layer, kind: 'copy' } }).layered).toEqual([])
   })
 
   test('a cover of a place that is not shown holds nothing', () => {

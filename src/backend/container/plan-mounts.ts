@@ -6,27 +6,31 @@
 import { posix } from 'node:path'
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
-import type { Plan } from '../../plan/plan.ts'
+import { mergedIn, type Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import type { Bind, Scratch } from './arguments.ts'
 
 export interface PlacedHold {
   readonly how: 'protect' | 'pin' | 'open' | 'cover'
   readonly at: string
-  /** The path of the same file on the host. */
+  /** The path of the same file on the host, or in the merged tree of a review layer. */
   readonly from: string
   /** For a covered directory: the grants below it, which stay visible. */
   readonly shows?: readonly Shown[]
 }
 
 interface Shown extends Bind {
-  /** The engine mounted it, with its mode. */
-  readonly byEngine: boolean
+  /** It has a mount of its own, with its mode. */
+  readonly isMounted: boolean
 }
 
 export interface PlanMounts {
   readonly scratch: readonly Scratch[]
   readonly binds: readonly Bind[]
+  /** With a review layer: the parts of its merged tree, and what is mounted in them. pen mounts these, in order. */
+  readonly layered: readonly Bind[]
+  /** The merged tree. Its files have no device and inode on the host. */
+  readonly merged: string | undefined
   /** In order: a later hold is deeper, or covers an earlier one. */
   readonly holds: readonly PlacedHold[]
   readonly files: readonly { readonly at: string; readonly text: string }[]
@@ -34,13 +38,23 @@ export interface PlanMounts {
   readonly userDirectories: readonly string[]
 }
 
-export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
+export function planMounts({
+  steps,
+  layer,
+  workspace,
+}: Pick<Plan, 'steps' | 'layer' | 'workspace'>): PlanMounts {
+  const merged = layer?.kind === 'overlay' ? mergedIn(layer.dir) : undefined
   const scratch: Scratch[] = []
   const binds: Bind[] = []
+  const layered: Bind[] = []
   const holds: PlacedHold[] = []
   const files: { at: string; text: string }[] = []
   const placed: Bind[] = []
   const covers: { readonly at: string; readonly shows: Shown[] }[] = []
+  const isLayered = ({ from, at }: Bind): boolean =>
+    (merged !== undefined && isWithin(from, merged)) || layered.some(bind => isWithin(at, bind.at))
+  const unmerged = (path: string): string | undefined =>
+    merged !== undefined && isWithin(path, merged) ? `${workspace}${path.slice(merged.length)}` : undefined
   for (const step of steps) {
     switch (step.op) {
       case 'tmpfs':
@@ -50,15 +64,19 @@ export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
         files.push({ at: step.at, text: step.text })
         break
       case 'bind': {
-        const around = innermost(placed, step.at)
-        const cover = innermost(covers, step.at)
-        placed.push(step)
-        const byEngine = around === undefined || throughBind(around, step.at) !== step.from
-        const { from, at, mode } = step
-        if (byEngine) binds.push({ from, at, mode })
+        const { at, mode } = step
+        const around = innermost(placed, at)
+        const cover = innermost(covers, at)
+        const shown = around === undefined ? undefined : throughBind(around, at)
+        // A protected file of the project is protected in the merged tree.
+        const from = mode === 'ro' && shown !== undefined && step.from === unmerged(shown) ? shown : step.from
+        const bind: Bind = { from, at, mode }
+        placed.push(bind)
+        const isShown = shown === from
+        if (!isShown) (isLayered(bind) ? layered : binds).push(bind)
         if (cover !== undefined && (around === undefined || cover.at.length > around.at.length))
-          cover.shows.push({ from, at, mode, byEngine })
-        else if (!byEngine) holds.push(holdOf(step, around))
+          cover.shows.push({ ...bind, isMounted: !isShown })
+        else if (isShown && around !== undefined) holds.push(holdOf(bind, around))
         break
       }
       case 'cover': {
@@ -77,7 +95,8 @@ export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
       case 'seal':
     }
   }
-  return { scratch, binds, holds, files, userDirectories: userDirectoriesIn(scratch, [...binds, ...files]) }
+  const userDirectories = userDirectoriesIn(scratch, [...binds, ...layered, ...files])
+  return { scratch, binds, layered, merged, holds, files, userDirectories }
 }
 
 /**

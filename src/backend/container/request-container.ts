@@ -82,7 +82,13 @@ function prepareContainer(
   undo: UndoStack,
 ): PreparedContainer {
   const { id, run, stateDir } = sandbox
-  const inside = makeInside({ stateDir, run, program: program.binds, files: shape.files })
+  const inside = makeInside({
+    stateDir,
+    run,
+    program: program.binds,
+    files: shape.files,
+    points: shape.points,
+  })
   undo.push('the run directory', () => inside.remove())
   const daemon = listenForDaemon(inside.socket)
   undo.push('the exec daemon’s socket', () => daemon.close())

@@ -11,12 +11,13 @@ import { goferOf } from './engine/gvisor.ts'
 import type { GuestProgram } from './guest-program.ts'
 import { type HeldTools, holdTools } from './hold-tools.ts'
 import { CONTAINER_EMPTY_FILE } from './inside-directory.ts'
-import { type OwnedTrees, ownedTrees } from './owned-trees.ts'
+import { layerTrees } from './layer-trees.ts'
+import { OwnedTrees } from './owned-trees.ts'
 import type { PlanMounts } from './plan-mounts.ts'
 import { type RequestedContainer, targetsOf } from './request-container.ts'
 import { type HelperAccess, namespaceOf } from './root-helper/access.ts'
 import type { Machine } from './shape.ts'
-import { verifyMounts } from './verify-mounts.ts'
+import { type Trees, verifyMounts } from './verify-mounts.ts'
 
 interface SetUpOptions {
   readonly machine: Machine
@@ -26,7 +27,7 @@ interface SetUpOptions {
   readonly program: GuestProgram
   readonly options: StartOptions
   readonly requested: RequestedContainer
-  readonly trees: OwnedTrees | undefined
+  readonly trees: Trees
 }
 
 export interface Completed {
@@ -74,24 +75,30 @@ export async function setUpContainer(
     init: entrance() ?? container.init,
     mounts: live,
     path: image.path,
-    binds: mounts.binds,
-    targets: targetsOf(requested.order),
+    binds: [...mounts.binds, ...mounts.layered],
+    targets: [...targetsOf(requested.order), ...mounts.layered.map(({ at }) => at)],
     daemon: requested.daemon.connected,
     loader: program.loader,
   })
   return { held, live }
 }
 
-/** For root: copies of the mounted trees that the sandbox's user owns. */
-export function treesFor(
+/** Detached mounts: for root, trees that the sandbox's user owns, and the parts of a review layer. */
+export async function treesFor(
   { gvisor }: Machine,
   plan: Plan,
-  { binds }: PlanMounts,
+  { binds, layered }: PlanMounts,
   undo: UndoStack,
-): OwnedTrees | undefined {
-  if (plan.runAs === 'self') return undefined
+): Promise<Trees> {
+  if (plan.runAs === 'self')
+    return { binds: undefined, layered: await layerTrees(plan, layered, undefined, undo) }
   const { uid, gid } = lstatSync(plan.workspace)
-  return ownedTrees(binds, { uid, gid }, plan.user, undo, gvisor ? 'swapped' : 'unmapped')
+  const owned = new OwnedTrees({ uid, gid }, plan.user, undo, gvisor ? 'swapped' : 'unmapped')
+  const isMapped = binds.some(bind => owned.isMapped(bind))
+  return {
+    binds: isMapped ? binds.map(bind => owned.tree(bind)) : undefined,
+    layered: await layerTrees(plan, layered, owned, undo),
+  }
 }
 
 /**

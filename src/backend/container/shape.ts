@@ -3,15 +3,18 @@
  * stored.
  */
 import { existsSync } from 'node:fs'
+import { lookAt } from '../../base/beneath/look-at.ts'
 import { readKernelFile } from '../../base/kernel/kernel-file.ts'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
 import type { Plan } from '../../plan/plan.ts'
+import { isWithin } from '../../policy/files/path.ts'
 import type { Image } from '../backend.ts'
 import { withUser } from './accounts.ts'
 import { type ContainerOrder, DAEMON_CAPABILITIES } from './arguments.ts'
 import type { Engine } from './engine/engine.ts'
 import type { EngineFacts } from './engine/engine-facts.ts'
 import { GVISOR_CAPABILITIES, gvisorFlags, gvisorTasks } from './engine/gvisor.ts'
+import type { EmptyPoint } from './inside-directory.ts'
 import type { PlanMounts } from './plan-mounts.ts'
 
 export interface Machine {
@@ -31,6 +34,8 @@ export interface Shape {
   readonly engine: Engine
   /** Files to mount over the image's. */
   readonly files: readonly { readonly at: string; readonly text: string }[]
+  /** Where pen mounts a review layer, once the engine has made something empty there. */
+  readonly points: readonly EmptyPoint[]
   /** Its binds are those of the plan. pen's own binds belong to one run. */
   readonly order: Omit<ContainerOrder, OfOneRun>
   /** True when the exec daemon sends its namespaces before it connects. */
@@ -46,6 +51,7 @@ export async function shapeOf(
   return {
     engine,
     files: filesOver(plan, mounts, image),
+    points: pointsOf(plan, mounts),
     shows: byHelper,
     order: {
       engine: engine.name,
@@ -66,6 +72,18 @@ export async function shapeOf(
       selinux: existsSync('/sys/fs/selinux/enforce'),
     },
   }
+}
+
+/** The outermost ones. The merged tree has the mount points in it. */
+function pointsOf({ workspace, layer }: Plan, { layered, merged = '' }: PlanMounts): EmptyPoint[] {
+  return layered
+    .filter(({ at }) => !layered.some(other => other.at !== at && isWithin(at, other.at)))
+    .map(({ from, at, mode }) => {
+      const below = from.slice(merged.length)
+      // What the layer changed is in `upper`.
+      const found = lookAt(`${layer?.dir}/upper${below}`) ?? lookAt(`${workspace}${below}`)
+      return { at, mode, kind: found?.isFile() === true ? 'file' : 'directory' }
+    })
 }
 
 function filesOver(

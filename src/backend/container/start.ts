@@ -14,6 +14,7 @@ import { seccompFilter } from '../seccomp/filter.ts'
 import type { Container } from './container.ts'
 import { chooseRuntime } from './engine/runtimes.ts'
 import { guestProgram } from './guest-program.ts'
+import { holdLock } from './hold-lock.ts'
 import { notLocked } from './hold-tools.ts'
 import { type PlanMounts, planMounts, refuseVolumes } from './plan-mounts.ts'
 import { requestContainer } from './request-container.ts'
@@ -32,7 +33,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
   const program = await guestProgram(cacheDir)
   const mounts = planMounts(plan)
   if (byHelper) refuseWritableProgram(program, mounts.binds)
-  if (engine.name === 'docker') refuseVolumes(image.volumes, mounts.binds)
+  if (engine.name === 'docker') refuseVolumes(image.volumes, [...mounts.binds, ...mounts.layered])
   // gVisor opens its mounts when it starts, so it starts only when they are in place.
   const release = gvisor ? Promise.withResolvers<boolean>() : undefined
   const shape = await shapeOf(machine, plan, mounts, image)
@@ -45,12 +46,15 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
   try {
     undo.push('the start signal', () => release?.resolve(false))
     // This runs while the engine makes the container.
-    const trees = treesFor(machine, plan, mounts, undo)
+    const pendingTrees = treesFor(machine, plan, mounts, undo)
+    pendingTrees.catch(() => undefined)
     const setup = daemonSetup(plan, mounts, gvisor)
     const container = await requested.pending
     const reached = await requested.reach(container)
     const connected = container.whileAlive(requested.daemon.connected)
     connected.catch(() => undefined)
+    if (options.layerLock !== undefined) holdLock(options.layerLock, container.init, undo)
+    const trees = await container.whileAlive(pendingTrees)
     const completing = setUpContainer(
       { machine, plan, mounts, image, program, options, requested, trees },
       container,
@@ -61,7 +65,8 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
     )
     release?.resolve(true)
     requested.disarm()
-    headStart?.remember(shape, runtime)
+    // A copy of the project is made again after it was accepted.
+    if (plan.layer?.kind !== 'copy') headStart?.remember(shape, runtime)
     return runningContainer({
       container,
       mounts: live,

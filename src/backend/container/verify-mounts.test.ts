@@ -24,7 +24,16 @@ for (const name of ['at', 'own']) mkdirSync(join(dir, name))
 writeFileSync(join(dir, 'nothing'), '', { mode: 0o000 })
 symlinkSync('meant', join(dir, 'link'))
 
-const NONE: PlanMounts = { scratch: [], binds: [], holds: [], files: [], userDirectories: [] }
+const NONE: PlanMounts = {
+  scratch: [],
+  binds: [],
+  layered: [],
+  merged: undefined,
+  holds: [],
+  files: [],
+  userDirectories: [],
+}
+const NO_TREES = { binds: undefined, layered: [] }
 const at = join(dir, 'at')
 const meant = join(dir, 'meant')
 const OWN = { from: join(dir, 'own'), at: join(dir, 'own') }
@@ -51,7 +60,7 @@ async function put(shown: string, from: string, more: Partial<PlanMounts> = {}) 
     plan: { ...NONE, binds, ...more },
     own: OWN,
     user,
-    trees: undefined,
+    trees: NO_TREES,
   })
   return `/proc/${pid}/root${at}`
 }
@@ -76,7 +85,7 @@ describe('what an engine mounted', () => {
       plan: { ...NONE, binds },
       own: OWN,
       user,
-      trees: undefined,
+      trees: NO_TREES,
     })
     await expect(placed).rejects.toThrow('is not what the host has there')
   })
@@ -90,7 +99,7 @@ describe('what an engine mounted', () => {
       plan: NONE,
       own: led,
       user: { uid: 1000, gid: 1000 },
-      trees: undefined,
+      trees: NO_TREES,
     })
     await expect(placed).rejects.toThrow('the image has a link in the path')
   })

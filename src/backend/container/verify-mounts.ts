@@ -9,13 +9,20 @@ import { PenError } from '../../base/error.ts'
 import { O_PATH } from '../../base/kernel/descriptor.ts'
 import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/files/path.ts'
-import { ANY_FILE } from '../mounts/file-identity.ts'
+import { ANY_FILE, type FileIdentity } from '../mounts/file-identity.ts'
 import type { NamespaceMounts } from '../mounts/live-mounts.ts'
 import type { MountOrder } from '../mounts/mount-orders.ts'
 import { mountPointsOf, onHost } from '../mounts/mount-points.ts'
 import type { Bind } from './arguments.ts'
-import type { OwnedTrees } from './owned-trees.ts'
 import type { PlacedHold, PlanMounts } from './plan-mounts.ts'
+
+/** Detached mounts. */
+export interface Trees {
+  /** For root: one for each bind, which the sandbox's uid owns. Undefined when none is needed. */
+  readonly binds: readonly number[] | undefined
+  /** One for each part of a review layer. */
+  readonly layered: readonly number[]
+}
 
 export interface MountsToVerify {
   readonly init: number
@@ -24,20 +31,31 @@ export interface MountsToVerify {
   /** pen's own directory, and its path inside. */
   readonly own: Pick<Bind, 'from' | 'at'>
   readonly user: { readonly uid: number; readonly gid: number }
-  /** For root: trees that the sandbox's uid owns. Undefined when none is needed. */
-  readonly trees: OwnedTrees | undefined
+  readonly trees: Trees
 }
 
 export async function verifyMounts({ init, mounts, plan, own, user, trees }: MountsToVerify): Promise<void> {
   const host = openSync('/', O_PATH | constants.O_DIRECTORY)
+  // Nothing else writes to a layer, and pen looked at it when it was opened.
+  const identity = (path: string): FileIdentity =>
+    plan.merged !== undefined && isWithin(path, plan.merged) ? ANY_FILE : identityOf(host, path)
   try {
     const orders: MountOrder[] = [
       { ...identityOf(host, own.from), how: 'restrict', mode: 'ro', path: own.at },
-      ...(trees === undefined ? restrictOrders(init, plan.binds, host) : placeOrders(plan.binds, host)),
-      ...plan.holds.map((hold): MountOrder => holdOrder(host, hold)),
+      ...(trees.binds === undefined ? restrictOrders(init, plan.binds, host) : placeOrders(plan.binds, host)),
+      // No link is on the way, and the engine has at most an empty directory of pen's there.
+      ...plan.layered.map(
+        ({ at }, i): MountOrder => ({
+          ...ANY_FILE,
+          how: 'place',
+          tree: (trees.binds?.length ?? 0) + i,
+          path: at,
+        }),
+      ),
+      ...plan.holds.map((hold): MountOrder => holdOrder(hold, identity)),
       ...plan.userDirectories.map((path): MountOrder => ({ ...ANY_FILE, how: 'chown', path, ...user })),
     ]
-    const results = await mounts.carryOutDirectly(orders, trees?.descriptors ?? [])
+    const results = await mounts.carryOutDirectly(orders, [...(trees.binds ?? []), ...trees.layered])
     for (const [i, order] of orders.entries()) {
       const result = results[i] ?? 'changed'
       if (result === 'changed' && order.path === own.at) throw linkedImage(own.at)
@@ -77,22 +95,25 @@ const placeOrders = (binds: readonly Bind[], host: number): MountOrder[] =>
     }),
   )
 
-function holdOrder(host: number, { how, at, from, shows = [] }: PlacedHold): MountOrder {
-  const order = { ...identityOf(host, from), path: at }
+function holdOrder(
+  { how, at, from, shows = [] }: PlacedHold,
+  identity: (path: string) => FileIdentity,
+): MountOrder {
+  const order = { ...identity(from), path: at }
   if (how !== 'cover' || shows.length === 0) return { ...order, how }
   return {
     ...order,
     how: 'cover-around',
     shows: shows.map(shown => ({
-      ...identityOf(host, shown.from),
+      ...identity(shown.from),
       path: shown.at,
-      mode: shown.byEngine ? undefined : shown.mode,
+      mode: shown.isMounted ? undefined : shown.mode,
     })),
   }
 }
 
 /** Follows no link. */
-function identityOf(host: number, path: string): { dev: string; ino: string } {
+function identityOf(host: number, path: string): FileIdentity {
   const found = findBeneath(host, path, ({ dev, ino, kind }) => ({ dev, ino, kind }))
   if (found === undefined || found.kind === 'link') throw mountDiffers(path, undefined)
   return { dev: String(found.dev), ino: String(found.ino) }

@@ -10,7 +10,7 @@ import { readProgramHead } from '../../base/program-head.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { FILE_MODE } from '../../protocol/file-order.ts'
-import { DAEMON_MODE, PEN_INSIDE, PEN_ITSELF } from '../../protocol/guest-paths.ts'
+import { DAEMON_MODE, PEN_INSIDE, PEN_ITSELF, SFTP_MODE } from '../../protocol/guest-paths.ts'
 import type { ExecOrder, Running, StartOptions } from '../backend.ts'
 import { linkToOwnDaemon } from '../daemon-link.ts'
 
@@ -64,8 +64,8 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
   }
 }
 
-/** A process sandbox may show no file of pen, so the exec daemon starts its own binary for the file tool. */
+/** A process sandbox may show no file of pen, so the exec daemon starts its own binary for pen's file servers. */
 const withOwnPath = (order: ExecOrder): ExecOrder =>
-  order.argv[0] === PEN_INSIDE && order.argv[1] === FILE_MODE
+  order.argv[0] === PEN_INSIDE && [FILE_MODE, SFTP_MODE].includes(order.argv[1] ?? '')
     ? { ...order, argv: [PEN_ITSELF, ...order.argv.slice(1)] }
     : order

@@ -47,9 +47,9 @@ export class Staging {
   #left: boolean = false
 
   /** Enters a new mount namespace. Every process that is spawned until `leave()` is in it. */
-  constructor(identity: Identity, undo: UndoStack, layer?: PlannedLayer) {
+  constructor(identity: Identity, undo: UndoStack, layer?: PlannedLayer, owner = ROOT) {
     // overlayfs works in a layer as root, so root needs an id there.
-    this.#mapping = new IdMapping(ROOT, identity, layer?.kind === 'overlay' ? 'swapped' : 'unmapped')
+    this.#mapping = new IdMapping(owner, identity, layer?.kind === 'overlay' ? 'swapped' : 'unmapped')
     undo.push('the staging mounts', () => this.leave())
     this.#home = openSync('/proc/thread-self/ns/mnt', 'r')
     systemCall('unshare', CLONE_NEWNS)
@@ -57,8 +57,8 @@ export class Staging {
   }
 
   /**
-   * Returns the path at which the sandbox's uid will reach `source`, a path or a descriptor. `map` shows root's files
-   * as owned by that uid.
+   * Returns the path at which the sandbox's uid will reach `source`, a path or a descriptor. `map` shows the files of
+   * root, or of another owner, as owned by that uid.
    */
   stage(source: string | number, kind: 'file' | 'directory', map: boolean): string {
     const tree =

@@ -12,7 +12,7 @@ import { ownProgram } from '../../base/own-program.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Policy } from '../../policy/policy.ts'
 import { FILE_MODE, readFileOrder } from '../../protocol/file-order.ts'
-import { DAEMON_MODE, PEN_INSIDE } from '../../protocol/guest-paths.ts'
+import { DAEMON_MODE, PEN_INSIDE, SHELL_INSIDE } from '../../protocol/guest-paths.ts'
 import type { ExecOrder, ExecOutput, Execution, Running, StartOptions } from '../backend.ts'
 import { linkToOwnDaemon } from '../daemon-link.ts'
 import { FileCall } from './file-call.ts'
@@ -68,8 +68,9 @@ export async function startExecDaemon(
     sharesHost: true,
     judges: true,
     begin: audit => {
-      const { policy, world, grants } = rules
-      gate = new Gate({ policy: () => policy, audit, world, grants: grants(audit), env, runAs: plan.runAs })
+      const { policy, sandbox, world, grants } = rules
+      const judged = { policy: () => policy, sandbox, audit, world, grants: grants(audit) }
+      gate = new Gate({ ...judged, env, runAs: plan.runAs })
     },
     ready: link.ready,
     exec: (order, output) =>
@@ -95,9 +96,10 @@ function withOrphans(execution: Execution): Execution {
 
 /** Without a command it is a shell: bash, unless only sh is listed. */
 function named(order: ExecOrder, { tools }: Policy): ExecOrder {
-  if (order.argv.length > 0) return order
+  const [first = SHELL_INSIDE, ...rest] = order.argv
+  if (first !== SHELL_INSIDE) return order
   const lacksBash = tools.allow !== 'shown' && !tools.allow.includes('bash')
-  return { ...order, argv: [lacksBash ? 'sh' : 'bash'] }
+  return { ...order, argv: [lacksBash ? 'sh' : 'bash', ...rest] }
 }
 
 function perform(gate: Gate, exec: Exec, order: ExecOrder, output: ExecOutput): Execution {

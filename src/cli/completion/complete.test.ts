@@ -113,6 +113,7 @@ describe('hosts that are offered', () => {
       '{"version":1,"network":{"http":["kept.example:443","$(x).example:1"],"deny":["no.example:443"]}}',
     )
     project.writeLive(DENIED_IN, `${records.map(deniedLine).join('\n')}\n`)
+    project.writeLive(`names/b/${DENIED_IN.replace('20260102', '20260103')}`, '')
     const before = process.cwd()
     process.chdir(project.workspace)
     try {
@@ -139,6 +140,7 @@ describe('hosts that are offered', () => {
         expect(await completing('deny al')).toEqual(['allowed.example:443'])
         expect(await completing('forget ')).toEqual(['kept.example:443', 'no.example:443'])
         expect(await completing('logs --run ')).toEqual(['20260102-030405-1a2b3c'])
+        expect(await completing('logs --name b --run ')).toEqual(['20260103-030405-1a2b3c'])
       },
     )
   })

@@ -64,9 +64,10 @@ async function insideVerb(
   before: readonly string[],
   current: string,
   offset: number,
-  context: Context,
+  around: Context,
 ): Promise<Offer> {
   const given = new Set<string>()
+  let context = around
   let position = 0
   for (const one of argumentsOf(verb, before)) {
     if (one.is === 'rest') {
@@ -78,6 +79,7 @@ async function insideVerb(
     else {
       given.add(one.name)
       const { spec, value, at } = one
+      if (one.name === 'name') context = { ...context, name: value }
       const isOpen = value === undefined && at === before.length - 1
       if (isOpen && spec !== undefined && spec.kind !== 'boolean')
         return await valueOffer(spec, current, context)

@@ -19,7 +19,7 @@ const TIME_LIMIT_MS = 150
 /** Lines between two checks of the clock. */
 const LOOK_EVERY = 256
 
-const audit = (): string => auditDirectory(findProject().stateDir)
+const audit = (sandbox?: string): string => auditDirectory(findProject(undefined, sandbox).stateDir)
 
 /** Hosts that `pen allow` would allow: refused because no rule covers them, or waiting for approval. No host of a request. */
 export const refusedHosts = (): string[] =>
@@ -34,8 +34,8 @@ export const refusedHosts = (): string[] =>
 export const seenHosts = (): string[] =>
   hostsOf(({ kind }) => kind === 'connection-denied' || kind === 'connection-allowed')
 
-export function storedRuns(): string[] {
-  const runs = new Set(listSegments(audit()).map(({ run }) => run))
+export function storedRuns(sandbox: string | undefined): string[] {
+  const runs = new Set(listSegments(audit(sandbox)).map(({ run }) => run))
   return [...runs].slice(-MOST_RUNS).reverse()
 }
 

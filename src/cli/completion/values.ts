@@ -6,7 +6,7 @@ import { GROUPS } from '../../policy/network/groups.ts'
 import type { Limits } from '../../policy/policy.ts'
 import { PRESETS } from '../../policy/presets.ts'
 import { configSchema } from '../../policy/schema.ts'
-import { listCheckpoints } from '../../review/checkpoint.ts'
+import { listCheckpoints } from '../../review/checkpoint/checkpoint.ts'
 import type { FlagSpec } from '../frame/flag-spec.ts'
 import type { VerbTable } from '../frame/verb.ts'
 import { WHY } from '../render/checkpoints.ts'
@@ -17,6 +17,8 @@ import { SHELLS } from './scripts.ts'
 export interface Context {
   readonly table: VerbTable
   readonly env: Readonly<Record<string, string | undefined>>
+  /** The sandbox that the user named. */
+  readonly name?: string | undefined
 }
 
 type Source = (current: string, context: Context) => Offer | Promise<Offer>
@@ -51,10 +53,16 @@ const sandboxes =
     const known = (await listSandboxes({ repair: false })).filter(({ state }) => isWanted(state))
     return offer(known.map(({ id, workspace = 'never started' }) => ({ value: id, about: workspace })))
   }
-const checkpoints: Source = () =>
-  offer(listCheckpoints(findProject().stateDir).map(({ name, why }) => ({ value: name, about: WHY[why] })))
-const sandboxNames: Source = () => words(namesOf(findProject().shared.stateDir))
+const checkpoints: Source = (_, { name }) =>
+  offer(
+    listCheckpoints(findProject(undefined, name).stateDir).map(one => ({
+      value: one.name,
+      about: WHY[one.why],
+    })),
+  )
 const anySandbox = sandboxes(() => true)
+
+const sandboxNames: Source = () => words(namesOf(findProject().shared.stateDir))
 
 /** Values of flags, by their placeholder in help. */
 export const VALUES: Readonly<Record<string, Source>> = {
@@ -68,7 +76,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
   'KEY=VALUE': limitExamples,
   CHECKPOINT: checkpoints,
   GROUP: groupNames,
-  ID: () => words(storedRuns(), 'stored run'),
+  ID: (_, { name }) => words(storedRuns(name), 'stored run'),
   // Positions in a file cannot be guessed.
   BYTE: () => NOTHING,
   BYTES: () => NOTHING,
@@ -82,6 +90,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
 
 /** Positional arguments, by verb and name. */
 export const WORDS: Readonly<Record<string, Source>> = {
+  'ssh sandbox': sandboxNames,
   'allow target': refused,
   'deny target': () => words(seenHosts(), 'recently used'),
   'forget target': ruled,
@@ -99,9 +108,9 @@ export const WORDS: Readonly<Record<string, Source>> = {
   // Each key has its own kind of value. pen reports a wrong one with the right form.
   'config set value': () => NOTHING,
   'grant path': PATHS,
-  'revoke path': () =>
+  'revoke path': (_, { name }) =>
     words(
-      readFileGrants(findProject().stateDir).map(({ path }) => path),
+      readFileGrants(findProject(undefined, name).stateDir).map(({ path }) => path),
       'granted',
     ),
   // Only the broker knows the host's files, and completion does not connect to it.

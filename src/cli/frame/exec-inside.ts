@@ -9,7 +9,7 @@ import type { Project } from '../../config/project.ts'
 import { type Reply, requestRefusals, sendRequest } from '../../control/client.ts'
 import { executeOver } from '../../control/execution.ts'
 import { takeValue } from '../../control/messages.ts'
-import { startSandbox } from '../../lifecycle/start.ts'
+import { type Started, startSandbox } from '../../lifecycle/start.ts'
 import { endedByLimit } from '../../run/ended-by-limit.ts'
 import { attach, exitCodeOf, whyNotStarted } from '../../terminal/attach.ts'
 import { isTerminal } from '../../terminal/termios.ts'
@@ -86,20 +86,23 @@ async function connect(project: Project, timeoutMs: number | null, terminal: Ter
   for (let tries = 0; tries < 3; tries++) {
     const asked = await sendRequest(project.stateDir, request)
     if (asked !== undefined) return asked
-    const order = { id: project.id, flags: {}, offline: false, allowUserExpansion: false }
-    await withProgress('starting the sandbox', terminal, () =>
-      startSandbox(project, {
-        asked: order,
-        say: line => terminal.note(`pen: ${line}`),
-        isAnnounced: true,
-      }),
-    )
+    await ensureStarted(project, terminal)
   }
   throw new PenError('STATE', {
     what: 'the sandbox exited right after it started',
     hint: 'pen logs --all',
   })
 }
+
+/** Starts the sandbox if it is not running, with the flags of its last start. */
+export const ensureStarted = (project: Project, terminal: Terminal): Promise<Started> =>
+  withProgress('starting the sandbox', terminal, () =>
+    startSandbox(project, {
+      asked: { id: project.id, flags: {}, offline: false, allowUserExpansion: false },
+      say: line => terminal.note(`pen: ${line}`),
+      isAnnounced: true,
+    }),
+  )
 
 /** The current directory, which has the same path inside, or the workspace if it is outside the project. */
 function directoryOf({ project, cwd }: Inside): string {

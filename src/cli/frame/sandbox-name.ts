@@ -12,6 +12,8 @@ const VERBS: ReadonlyMap<string, 'known' | 'may-be-new'> = new Map([
   ...[
     'exec',
     'shell',
+    'ssh',
+    'ssh-config',
     'forward',
     'status',
     'stats',

@@ -8,7 +8,7 @@ import {
   type PositionalValues,
 } from './flag-spec.ts'
 import { parseArguments } from './flags.ts'
-import { errorWithName, nameFlag, projectFor, takesName, terminalWithName } from './sandbox-name.ts'
+import { errorWithName, nameFlag, projectFor, takesName, terminalWithName, withName } from './sandbox-name.ts'
 import type { Terminal } from './terminal.ts'
 
 /** The environment and the terminal of a verb. Tests pass their own. */
@@ -112,7 +112,7 @@ export function defineVerb<
           },
           answer(data, text) {
             if (given.flags.json) context.terminal.printJson(data)
-            else for (const line of [text].flat()) context.terminal.print(line)
+            else for (const line of [text].flat()) context.terminal.print(withName(line, name))
           },
         })
         return code ?? EXIT.ok

@@ -1,5 +1,5 @@
 /** Checkpoints of a review layer, for the user. */
-import type { Checkpoint, Why } from '../../review/checkpoint.ts'
+import type { Checkpoint, Why } from '../../review/checkpoint/checkpoint.ts'
 import { showSize } from './table.ts'
 
 export const WHY: Readonly<Record<Why, string>> = {

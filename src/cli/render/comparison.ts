@@ -2,7 +2,6 @@
 import type { Change } from '../../review/change.ts'
 import type { Comparison, Pair } from '../../review/compare-layers.ts'
 import { foldGenerated, type GeneratedTree } from '../../review/fold-generated.ts'
-import { withName } from '../frame/sandbox-name.ts'
 import type { Paint } from './colour.ts'
 import { changeLine, detailsOf, KIND_NAMES, showPath, treeLine } from './review-list.ts'
 
@@ -22,7 +21,7 @@ export function comparisonLines(
     return [
       paint('bold', title),
       ...listed.map(change => changeLine(change, undefined, paint)),
-      ...trees.map(tree => withName(treeLine(tree), name)),
+      ...trees.map(tree => treeLine(tree, { name })),
     ]
   }
   const { listed, trees } = foldPairs(different)

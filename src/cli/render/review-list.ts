@@ -5,6 +5,7 @@ import type { Change } from '../../review/change.ts'
 import type { Left } from '../../review/choose-changes.ts'
 import type { Entry } from '../../review/entry.ts'
 import { countKinds, foldGenerated, type GeneratedTree } from '../../review/fold-generated.ts'
+import { withName } from '../frame/sandbox-name.ts'
 import type { Colour, Paint } from './colour.ts'
 import { showSize } from './table.ts'
 
@@ -19,6 +20,8 @@ export interface ListOptions {
   readonly renames: ReadonlyMap<string, string>
   /** Paths that the user named: generated trees are opened there. */
   readonly named: readonly string[]
+  /** The sandbox, for commands. */
+  readonly name: string | undefined
 }
 
 const SIGNS: Readonly<Record<Change['kind'], readonly [sign: string, colour: Colour]>> = {
@@ -39,19 +42,23 @@ const GROUPS: readonly (readonly [title: string, fits: (change: Change) => boole
   ['changed:', () => true],
 ]
 
-/** Without generated trees. A renamed file is listed at its new path. */
+/** Without generated trees. A renamed file is listed at its new path, where that is listed and the old one has no mark. */
 export function listedGroups(
   changes: readonly Change[],
   { renames, named }: Pick<ListOptions, 'renames' | 'named'>,
 ): readonly (readonly [title: string, changes: readonly Change[]])[] {
-  const from = new Set(renames.values())
-  let rest = foldGenerated(changes, named).listed.filter(({ path }) => !from.has(path))
+  const { listed } = foldGenerated(changes, named)
+  const from = new Set(listed.map(({ path }) => renames.get(path)))
+  let rest = listed.filter(change => !from.has(change.path) || isMarked(change))
   return GROUPS.flatMap(([title, fits]) => {
     const inside = rest.filter(fits)
     rest = rest.filter(change => !fits(change))
     return inside.length === 0 ? [] : [[title, inside] as const]
   })
 }
+
+const isMarked = (change: Change): boolean =>
+  [change.refused, change.conflict, change.protected, change.attention].some(mark => mark !== undefined)
 
 export function reviewList(changes: readonly Change[], options: ListOptions): string[] {
   const { paint, renames, named } = options
@@ -60,7 +67,9 @@ export function reviewList(changes: readonly Change[], options: ListOptions): st
     paint('bold', title),
     ...inside.map(change => changeLine(change, renames.get(change.path), paint)),
   ])
-  return trees.length === 0 ? lines : [...lines, paint('bold', 'generated:'), ...trees.map(treeLine)]
+  return trees.length === 0
+    ? lines
+    : [...lines, paint('bold', 'generated:'), ...trees.map(tree => treeLine(tree, options))]
 }
 
 const MOST_COMMITS = 100
@@ -68,7 +77,7 @@ const MOST_COMMITS = 100
 /** Names are escaped already. */
 export function commitLines(
   commits: readonly string[],
-  paint: Paint,
+  { paint, name }: Pick<ListOptions, 'paint' | 'name'>,
   title = 'commits, which come when everything is accepted:',
 ): string[] {
   if (commits.length === 0) return []
@@ -76,7 +85,7 @@ export function commitLines(
   return [
     paint('bold', title),
     ...commits.slice(0, MOST_COMMITS).map(line => `  ${line}`),
-    ...(more > 0 ? [`  … and ${more} more: pen git status`] : []),
+    ...(more > 0 ? [withName(`  … and ${more} more: pen git status`, name)] : []),
   ]
 }
 
@@ -108,10 +117,10 @@ export function detailsOf(kind: Change['kind'], before: Entry | undefined, after
 
 const octal = ({ mode }: Entry): string => mode.toString(8).padStart(3, '0')
 
-export function treeLine({ path, changes }: GeneratedTree): string {
+export function treeLine({ path, changes }: GeneratedTree, { name }: Pick<ListOptions, 'name'>): string {
   const bytes = changes.reduce((sum, { after }) => sum + (after?.size ?? 0), 0)
   const word = shellWord(pathText(path))
-  const open = word === undefined ? '' : `: pen diff ${word}`
+  const open = word === undefined ? '' : withName(`: pen diff ${word}`, name)
   return `  ${showPath(path)}/  ${counted(changes)}, ${showSize(bytes)}${open}`
 }
 
@@ -133,10 +142,13 @@ export function counted(changes: readonly Change[]): string {
 
 const MOST_LEFT = 50
 
-export function leftLines(left: readonly Left[], paint: Paint): string[] {
+export function leftLines(
+  left: readonly Left[],
+  { paint, name }: Pick<ListOptions, 'paint' | 'name'>,
+): string[] {
   const shown = left
     .slice(0, MOST_LEFT)
     .map(({ path, why }) => `  ${paint('yellow', showPath(path))}: ${why}`)
-  if (left.length > MOST_LEFT) shown.push(`  … and ${left.length - MOST_LEFT} more: pen diff`)
+  if (left.length > MOST_LEFT) shown.push(withName(`  … and ${left.length - MOST_LEFT} more: pen diff`, name))
   return shown
 }

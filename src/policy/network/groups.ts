@@ -108,6 +108,24 @@ const ALL = {
     follows: 'containers',
     hosts: [{ rule: 'auth.docker.io:443', reason: 'the token that a pull needs' }],
   },
+  'vscode-server': {
+    version: 1,
+    reason: 'the servers that VS Code and Cursor download into a sandbox over SSH; no extensions',
+    hosts: [
+      { rule: 'update.code.visualstudio.com:443', reason: 'which server VS Code needs' },
+      { rule: 'vscode.download.prss.microsoft.com:443', reason: 'the server of VS Code' },
+      { rule: 'downloads.cursor.com:443', reason: 'the server of Cursor' },
+      { rule: 'cursor.blob.core.windows.net:443', reason: 'the server of earlier versions of Cursor' },
+    ],
+  },
+  jetbrains: {
+    version: 1,
+    reason: 'the IDEs that JetBrains Gateway downloads into a sandbox over SSH; no plugins',
+    hosts: [
+      { rule: 'download.jetbrains.com:443', reason: 'the IDE' },
+      { rule: 'download-cdn.jetbrains.com:443', reason: 'where its files are' },
+    ],
+  },
   anthropic: {
     version: 1,
     reason: 'models of Anthropic',

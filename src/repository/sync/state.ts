@@ -42,8 +42,12 @@ const DIGEST = `cd "$GIT_DIR" && find ${OPERATION} -type f 2>/dev/null | LC_ALL=
 /** Ends an operation that the sandbox has only as a copy of the host's. */
 const FORGET = `[ "$(${DIGEST})" != "$1" ] || (cd "$GIT_DIR" && rm -rf ${OPERATION} BISECT_* MERGE_MODE MERGE_MSG AUTO_MERGE REBASE_HEAD)`
 
+/** git would wait for it without end, and pen with it. */
+export const REFUSE_PIPES = `if find "$GIT_DIR" -type p | grep -q .; then echo 'the git directory has a named pipe' >&2; exit 3; fi`
+
 /** One line per fact. Names come last, because a ref name may contain any byte above the space. */
 const SCRIPT = `
+if [ "$1" = all ]; then ${REFUSE_PIPES}; fi
 git for-each-ref --format='%(if)%(symref)%(then)symbolic%(else)ref %(objectname) %(refname)%(end)' refs/heads refs/tags refs/notes refs/remotes || exit 3
 git rev-parse -q --verify refs/stash | sed 's/^/stash /'
 git rev-parse -q --verify refs/stash >/dev/null && { git rev-list -g -n 1000 refs/stash -- || echo unknown; } | sed 's/^/stash /'

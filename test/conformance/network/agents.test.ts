@@ -127,6 +127,7 @@ for (const name of Object.keys(PRESETS) as PresetName[])
       expect(exposed.stdout).toContain(`has ${KEY}`)
       expect(exposed.stderr).toContain(`sees ${first.key} itself`)
     },
+    { users: 'ordinary' },
   )
 
 forEachKind(
@@ -139,6 +140,7 @@ forEachKind(
     expect(stderr).toContain('npm install --global @openai/codex')
     expect(project.audit()).toEqual([])
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -155,17 +157,21 @@ forEachKind(
   },
 )
 
-forEachKind('P6 a preset opens nothing that the user removed', async (world, project) => {
-  const heard = world.listen()
-  const bin = install(project, 'claude-code')
-  const offline = start(project, 'claude-code', bin, '--offline')
-  expect(offline.stderr).toContain('opens no host: offline')
-  project.writeLive('config.json', '{"version":1,"network":{"deny":["api.anthropic.com"]}}')
-  const denied = start(project, 'claude-code', bin)
-  expect(denied.stdout).toContain('https://api.anthropic.com/ 403')
-  expect(heard.requests.filter(line => line.includes('api.anthropic.com'))).toEqual([])
-  expect(denied.stdout).toContain('https://console.anthropic.com/ 200')
-})
+forEachKind(
+  'P6 a preset opens nothing that the user removed',
+  async (world, project) => {
+    const heard = world.listen()
+    const bin = install(project, 'claude-code')
+    const offline = start(project, 'claude-code', bin, '--offline')
+    expect(offline.stderr).toContain('opens no host: offline')
+    project.writeLive('config.json', '{"version":1,"network":{"deny":["api.anthropic.com"]}}')
+    const denied = start(project, 'claude-code', bin)
+    expect(denied.stdout).toContain('https://api.anthropic.com/ 403')
+    expect(heard.requests.filter(line => line.includes('api.anthropic.com'))).toEqual([])
+    expect(denied.stdout).toContain('https://console.anthropic.com/ 200')
+  },
+  { users: 'ordinary' },
+)
 
 forEachKind(
   'P15 a running sandbox serves an agent it was started for; others are refused with the fix',

@@ -37,6 +37,7 @@ forEachKind(
     const end = audit.at(-1)?.['counts'] as Record<string, number>
     expect(end['connection-allowed']).toBe(44)
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -84,6 +85,7 @@ for name in names:
       expect(shown.match(/[^\P{C}\n]/gu)).toBeNull()
     expect(project.logs()).toContain('allowed.test:443')
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -137,23 +139,28 @@ print('accepted', n)"
     expect(audit.map(({ seq }) => seq)).toEqual(audit.map((_, i) => i + 1))
     expect(err.split('\n').length).toBeLessThan(20)
   },
+  { users: 'ordinary' },
 )
 
-forEachKind('P7 a proxy of the host is used only when the config says so', async (world, project) => {
-  const heard = world.listen()
-  const env = {
-    HTTPS_PROXY: `http://${EVIL}:8080`,
-    http_proxy: `http://${EVIL}:8080`,
-    ALL_PROXY: `http://${EVIL}:8080`,
-    NO_PROXY: '.nothing',
-  }
-  const { out } = await project.run('curl -s http://allowed.test/; env | grep -i proxy', {
-    allow: ['allowed.test:80'],
-    env,
-  })
-  expect(out).toBe(`hello from ${UP} 80\nPEN_PROXY=http://127.0.0.1:1023\n`)
-  expect(heard.left).toEqual([`tcp ${UP} 80`])
-})
+forEachKind(
+  'P7 a proxy of the host is used only when the config says so',
+  async (world, project) => {
+    const heard = world.listen()
+    const env = {
+      HTTPS_PROXY: `http://${EVIL}:8080`,
+      http_proxy: `http://${EVIL}:8080`,
+      ALL_PROXY: `http://${EVIL}:8080`,
+      NO_PROXY: '.nothing',
+    }
+    const { out } = await project.run('curl -s http://allowed.test/; env | grep -i proxy', {
+      allow: ['allowed.test:80'],
+      env,
+    })
+    expect(out).toBe(`hello from ${UP} 80\nPEN_PROXY=http://127.0.0.1:1023\n`)
+    expect(heard.left).toEqual([`tcp ${UP} 80`])
+  },
+  { users: 'ordinary' },
+)
 
 forEachKind(
   'P18 refused datagrams are in the audit while the sandbox still runs',

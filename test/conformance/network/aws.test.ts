@@ -68,5 +68,5 @@ forEachKind(
     }
     expect(audit).toContainEqual(expect.objectContaining({ kind: 'request-allowed', secrets: ['AWS'] }))
   },
-  { once: true, needs: AWS },
+  { users: 'ordinary', needs: AWS },
 )

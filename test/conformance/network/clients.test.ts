@@ -144,6 +144,7 @@ forEachKind(
     expect(err).toContain('pen: refused: evil.test:443 (6 times); to allow it: pen allow evil.test:443\n')
     expect(err).toContain('pen: refused: [2600:beef::66]:443; to allow it: pen allow [2600:beef::66]:443\n')
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -197,4 +198,5 @@ forEachKind(
       'evil.test 443',
     ])
   },
+  { users: 'ordinary' },
 )

@@ -112,6 +112,7 @@ print(alive)"`,
     expect(served).toBeGreaterThan(0)
     expect(served).toBeLessThan(256)
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(

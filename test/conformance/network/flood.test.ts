@@ -102,7 +102,7 @@ forEachKind(
     const audit = project.audit()
     expect(audit.map(({ seq }) => seq)).toEqual(audit.map((_, i) => i + 1))
   },
-  { timeout: 90_000, once: true },
+  { timeout: 90_000, users: 'ordinary' },
 )
 
 forEachKind(

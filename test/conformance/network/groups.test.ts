@@ -61,7 +61,7 @@ forEachKind(
       new Set(existsSync(CARGO) ? ['POST allowed.test /git/index.git/git-upload-pack'] : []),
     )
   },
-  { once: true },
+  { users: 'ordinary' },
 )
 
 const GIT = 'git -c user.name=a -c user.email=a@example.com'
@@ -95,5 +95,5 @@ forEachKind(
     expect([write.write.said, write.graphql.said]).toEqual(['200', '200'])
     expect(write.asked).toContain('POST github.com /git/repo.git/git-receive-pack')
   },
-  { once: true },
+  { users: 'ordinary' },
 )

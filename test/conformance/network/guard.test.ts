@@ -35,40 +35,44 @@ forEachKind(
   { containers: true },
 )
 
-forEachKind('P8 a local IP literal is refused in every spelling', async (world, project) => {
-  const heard = world.listen()
-  const targets = [
-    ...['169.254.169.254', '10.1.2.3', '192.168.1.1', '100.64.0.1', OWN, '[fd00:ec2::254]', '[fe80::1]'],
-    ...[
-      '[::ffff:169.254.169.254]',
-      '[::ffff:198.51.100.66]',
-      '[64:ff9b::7f00:1]',
-      '[2002:7f00:1::]',
-      '[2600:cafe::1]',
-    ],
-  ]
-  const viaProxy = [
-    '127.0.0.1',
-    '[::1]',
-    '0.0.0.0',
-    '127.1',
-    '2130706433',
-    '0x7f000001',
-    '0177.0.0.1',
-    '[::]',
-    'localhost',
-    '[::ffff:7f00:1]',
-  ]
-  const script = `for n in ${[...targets].join(' ')}; do printf '%s ' "$n"; ${status('-g "http://$n:8098/"')}; echo; done
+forEachKind(
+  'P8 a local IP literal is refused in every spelling',
+  async (world, project) => {
+    const heard = world.listen()
+    const targets = [
+      ...['169.254.169.254', '10.1.2.3', '192.168.1.1', '100.64.0.1', OWN, '[fd00:ec2::254]', '[fe80::1]'],
+      ...[
+        '[::ffff:169.254.169.254]',
+        '[::ffff:198.51.100.66]',
+        '[64:ff9b::7f00:1]',
+        '[2002:7f00:1::]',
+        '[2600:cafe::1]',
+      ],
+    ]
+    const viaProxy = [
+      '127.0.0.1',
+      '[::1]',
+      '0.0.0.0',
+      '127.1',
+      '2130706433',
+      '0x7f000001',
+      '0177.0.0.1',
+      '[::]',
+      'localhost',
+      '[::ffff:7f00:1]',
+    ]
+    const script = `for n in ${[...targets].join(' ')}; do printf '%s ' "$n"; ${status('-g "http://$n:8098/"')}; echo; done
     for n in ${[...targets, ...viaProxy].join(' ')}; do printf '%s ' "$n"; ${status('-g "http://$n:8098/"', '-x $PEN_PROXY')}; echo; done
     for n in ${viaProxy.join(' ')}; do exec 3<>/dev/tcp/127.0.0.1/1023; printf 'CONNECT %s:8098 HTTP/1.1\\r\\nHost: %s:8098\\r\\n\\r\\n' "$n" "$n" >&3; printf '%s ' "$n"; head -c 12 <&3; echo; exec 3>&-; done`
-  project.write('literals.sh', script)
-  const { out } = await project.run('exec bash literals.sh', { allow: ['allowed.test:80'] })
-  const lines = out.trim().split('\n')
-  expect(lines.length).toBe(2 * targets.length + 2 * viaProxy.length)
-  expect(lines.filter(line => !/ (HTTP\/1\.1 )?40[03]$/.test(line) && !line.endsWith(' 000'))).toEqual([])
-  expect([heard.left, heard.loopback, heard.hostRequests]).toEqual([[], [], []])
-})
+    project.write('literals.sh', script)
+    const { out } = await project.run('exec bash literals.sh', { allow: ['allowed.test:80'] })
+    const lines = out.trim().split('\n')
+    expect(lines.length).toBe(2 * targets.length + 2 * viaProxy.length)
+    expect(lines.filter(line => !/ (HTTP\/1\.1 )?40[03]$/.test(line) && !line.endsWith(' 000'))).toEqual([])
+    expect([heard.left, heard.loopback, heard.hostRequests]).toEqual([[], [], []])
+  },
+  { users: 'ordinary' },
+)
 
 forEachKind(
   'P8 a name that changes its address between two answers reaches only the checked address',
@@ -89,6 +93,7 @@ forEachKind(
     expect(out).toContain('200 mixed.test')
     expect(out).toContain('200 forever.test')
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -105,6 +110,7 @@ forEachKind(
     expect(heard.left.filter(flow => !/^(tcp 192.0.2.2 53|icmp 192.0.2.2)$/.test(flow))).toEqual([])
     expect(audit.filter(({ kind }) => kind === 'connection-failed').length).toBe(names.length)
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -172,4 +178,5 @@ forEachKind(
     expect(new Set(heard.left)).toEqual(new Set([`tcp ${UP} 80`]))
     expect(heard.hostRequests).toEqual([])
   },
+  { users: 'ordinary' },
 )

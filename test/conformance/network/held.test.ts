@@ -97,6 +97,7 @@ forEachKind(
       /^pen deny, one connection, until /,
     )
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -114,6 +115,7 @@ forEachKind(
     expect(kinds(project)).toEqual(['connection-held', 'connection-denied not-answered'])
     expect([heard.left, heard.names]).toEqual([[], []])
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -146,6 +148,7 @@ forEachKind(
     ])
     expect(err).toContain('pen: refused: allowed.test:8080; to allow it: pen allow allowed.test:8080\n')
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -167,11 +170,14 @@ forEachKind(
     // The grant for another sandbox is still there.
     expect(project.pen('forget', 'other.test:80', 'allowed.test:80')).toBe('removed: other.test:80\n')
   },
+  { users: 'ordinary' },
 )
 
-forEachKind('P6 a grant for a time ends then, and so do its connections', async (world, project) => {
-  const heard = world.listen()
-  const running = project.start(`/usr/bin/python3 -c "
+forEachKind(
+  'P6 a grant for a time ends then, and so do its connections',
+  async (world, project) => {
+    const heard = world.listen()
+    const running = project.start(`/usr/bin/python3 -c "
 import socket, time
 def dial():
     s = socket.create_connection(('allowed.test', 7), 5); s.settimeout(3)
@@ -190,20 +196,22 @@ print('gone', flush=True)
 try: dial(); print('again', flush=True)
 except OSError: print('refused', flush=True)
 "`)
-  await until(() => kinds(project).includes('connection-denied not-allowed'), 10_000)
-  const began = Date.now()
-  project.pen('allow', 'allowed.test:7', '--for', '3s')
-  expect(project.pen('policy', 'explain', 'allowed.test:7')).toMatch(/from: pen allow, until \d{4}-/)
-  const { out } = await running.ended
-  expect(out).toBe('open\ngone\nrefused\n')
-  expect(Date.now() - began).toBeGreaterThan(2900)
-  expect(heard.left).toEqual([`tcp ${UP} 7`])
-  expect(project.audit().filter(({ kind }) => kind === 'policy-changed')).toMatchObject([
-    { added: ['allowed.test:7'], removed: [] },
-    { added: [], removed: ['allowed.test:7'], reason: 'expired' },
-  ])
-  expect(kinds(project)).toContain('connection-closed policy')
-})
+    await until(() => kinds(project).includes('connection-denied not-allowed'), 10_000)
+    const began = Date.now()
+    project.pen('allow', 'allowed.test:7', '--for', '3s')
+    expect(project.pen('policy', 'explain', 'allowed.test:7')).toMatch(/from: pen allow, until \d{4}-/)
+    const { out } = await running.ended
+    expect(out).toBe('open\ngone\nrefused\n')
+    expect(Date.now() - began).toBeGreaterThan(2900)
+    expect(heard.left).toEqual([`tcp ${UP} 7`])
+    expect(project.audit().filter(({ kind }) => kind === 'policy-changed')).toMatchObject([
+      { added: ['allowed.test:7'], removed: [] },
+      { added: [], removed: ['allowed.test:7'], reason: 'expired' },
+    ])
+    expect(kinds(project)).toContain('connection-closed policy')
+  },
+  { users: 'ordinary' },
+)
 
 forEachKind(
   'P8 pen never asks about services of this machine, its network or its cloud',
@@ -218,6 +226,7 @@ forEachKind(
     expect(kinds(project).filter(kind => kind === 'connection-held')).toEqual([])
     expect([heard.left, heard.names, heard.loopback]).toEqual([[], [], []])
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -272,6 +281,7 @@ forEachKind(
       'connection-denied denied-by-rule',
     ])
   },
+  { users: 'ordinary' },
 )
 
 /** Its arguments, one per line, and its environment. */

@@ -28,6 +28,7 @@ forEachKind(
     expect(second.err).toContain('nothing to suggest: the rules allow every host that was used')
     expect(project.pen('logs', '--suggest')).toContain('nothing to suggest')
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -44,6 +45,7 @@ forEachKind(
     expect(err).toContain('to allow exactly these:\n  pen allow allowed.test:80 both.test:80\n')
     expect(project.pen('config', 'show')).not.toContain('allowed.test')
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -71,4 +73,5 @@ forEachKind(
       project.pen('stop')
     }
   },
+  { users: 'ordinary' },
 )

@@ -58,6 +58,7 @@ forEachKind(
       [['deny allowed.test'], []],
     ])
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -86,58 +87,67 @@ except OSError as e: print('${label} gone', flush=True)"`
     const closed = kinds(project, 'connection-closed').find(({ name }) => name === 'allowed.test')
     expect(closed?.reason).toBe('policy')
   },
+  { users: 'ordinary' },
 )
 
-forEachKind('P16 a broken edit keeps the previous policy, and is reported', async (_world, project) => {
-  project.writeLive('config.json', config('allowed.test:80'))
-  const running = project.start(
-    `${asking('http://evil.test/')} & ${asking('http://allowed.test/', "-w 'up %{http_code}\\n'")}`,
-  )
-  await until(() => running.text.out.includes('up 200') && running.text.out.includes('403'))
-  const broken = [
-    '{"version": 1, "network": {',
-    '{"version":1,"network":{"http":["*"]}}',
-    '{"version":1,"netwrk":{}}',
-    '\0\0\0\0',
-    '',
-  ]
-  for (const text of broken) {
-    const before = kinds(project, 'policy-edit-refused').length
-    project.writeLive('config.json', text)
-    expect(await until(() => kinds(project, 'policy-edit-refused').length > before)).toBeLessThan(1000)
-  }
-  const from = running.text.out.length
-  await until(() => running.text.out.length > from + 200)
-  await end(running)
-  const codes = new Set(running.text.out.split('\n').filter(line => line !== ''))
-  expect(codes).toEqual(new Set(['403', 'up 200']))
-  expect(running.text.err.match(/an edit was refused, the old policy stays in force/g)?.length).toBe(
-    broken.length,
-  )
-  expect(running.text.err).toContain('config.json:1:')
-})
-
-forEachKind('P16 fifty unrelated edits open nothing, not for a moment', async (world, project) => {
-  const heard = world.listen()
-  project.writeLive('config.json', config('allowed.test:80'))
-  const flood = `for i in 1 2 3 4; do ${asking('http://evil.test/')} & done; wait`
-  const running = project.start(flood)
-  await until(() => last(running) === '403')
-  const answers = () => running.text.out.split('\n').length
-  // A busy machine answers slowly: the edits go on until there are enough answers.
-  for (let i = 0; i < 50 || (answers() <= 50 && i < 1000); i++) {
-    project.writeLive(
-      'config.json',
-      JSON.stringify({ version: 1, network: { http: ['allowed.test:80'], idle: `${i + 10}m` } }),
+forEachKind(
+  'P16 a broken edit keeps the previous policy, and is reported',
+  async (_world, project) => {
+    project.writeLive('config.json', config('allowed.test:80'))
+    const running = project.start(
+      `${asking('http://evil.test/')} & ${asking('http://allowed.test/', "-w 'up %{http_code}\\n'")}`,
     )
-    await Bun.sleep(30)
-  }
-  await until(() => kinds(project, 'policy-changed').length >= 4)
-  await end(running)
-  expect(new Set(running.text.out.split('\n').filter(line => /^\d+$/.test(line)))).toEqual(new Set(['403']))
-  expect(answers()).toBeGreaterThan(50)
-  expect([heard.left, heard.names]).toEqual([[], []])
-})
+    await until(() => running.text.out.includes('up 200') && running.text.out.includes('403'))
+    const broken = [
+      '{"version": 1, "network": {',
+      '{"version":1,"network":{"http":["*"]}}',
+      '{"version":1,"netwrk":{}}',
+      '\0\0\0\0',
+      '',
+    ]
+    for (const text of broken) {
+      const before = kinds(project, 'policy-edit-refused').length
+      project.writeLive('config.json', text)
+      expect(await until(() => kinds(project, 'policy-edit-refused').length > before)).toBeLessThan(1000)
+    }
+    const from = running.text.out.length
+    await until(() => running.text.out.length > from + 200)
+    await end(running)
+    const codes = new Set(running.text.out.split('\n').filter(line => line !== ''))
+    expect(codes).toEqual(new Set(['403', 'up 200']))
+    expect(running.text.err.match(/an edit was refused, the old policy stays in force/g)?.length).toBe(
+      broken.length,
+    )
+    expect(running.text.err).toContain('config.json:1:')
+  },
+  { users: 'ordinary' },
+)
+
+forEachKind(
+  'P16 fifty unrelated edits open nothing, not for a moment',
+  async (world, project) => {
+    const heard = world.listen()
+    project.writeLive('config.json', config('allowed.test:80'))
+    const flood = `for i in 1 2 3 4; do ${asking('http://evil.test/')} & done; wait`
+    const running = project.start(flood)
+    await until(() => last(running) === '403')
+    const answers = () => running.text.out.split('\n').length
+    // A busy machine answers slowly: the edits go on until there are enough answers.
+    for (let i = 0; i < 50 || (answers() <= 50 && i < 1000); i++) {
+      project.writeLive(
+        'config.json',
+        JSON.stringify({ version: 1, network: { http: ['allowed.test:80'], idle: `${i + 10}m` } }),
+      )
+      await Bun.sleep(30)
+    }
+    await until(() => kinds(project, 'policy-changed').length >= 4)
+    await end(running)
+    expect(new Set(running.text.out.split('\n').filter(line => /^\d+$/.test(line)))).toEqual(new Set(['403']))
+    expect(answers()).toBeGreaterThan(50)
+    expect([heard.left, heard.names]).toEqual([[], []])
+  },
+  { users: 'ordinary' },
+)
 
 forEachKind(
   'P16 nothing that the sandbox writes changes the policy: its project, its home, guessed paths',
@@ -162,24 +172,28 @@ forEachKind(
   },
 )
 
-forEachKind('P16 agent-permissions.json is read before the start and never again', async (world, project) => {
-  const heard = world.listen()
-  project.writeLive('config.json', config('allowed.test:80'))
-  const wide = JSON.stringify({ network: { http: ['evil.test:80'] } })
-  const running = project.start(
-    `echo '${wide}' > agent-permissions.json; ${asking('http://evil.test/')} & ${asking('http://allowed.test/', "-w 'up %{http_code}\\n'")}`,
-    { flags: ['--allow-user-expansion'] },
-  )
-  await until(() => running.text.out.includes('up 200') && running.text.out.includes('403'))
-  // An edit by the user does not activate what the agent wrote.
-  project.writeLive('config.json', config('allowed.test:80', 'other.test:80'))
-  await until(() => kinds(project, 'policy-changed').length === 1)
-  // A file that the agent breaks does not keep the user from removing a permission.
-  project.write('agent-permissions.json', '{ not json')
-  project.writeLive('config.json', config('other.test:80'))
-  expect(await until(() => running.text.out.includes('up 403'))).toBeLessThan(1000)
-  await end(running)
-  expect(running.text.out.match(/^200$/m)).toBeNull()
-  expect(heard.left.filter(flow => !flow.includes(UP))).toEqual([])
-  expect(kinds(project, 'policy-edit-refused')).toEqual([])
-})
+forEachKind(
+  'P16 agent-permissions.json is read before the start and never again',
+  async (world, project) => {
+    const heard = world.listen()
+    project.writeLive('config.json', config('allowed.test:80'))
+    const wide = JSON.stringify({ network: { http: ['evil.test:80'] } })
+    const running = project.start(
+      `echo '${wide}' > agent-permissions.json; ${asking('http://evil.test/')} & ${asking('http://allowed.test/', "-w 'up %{http_code}\\n'")}`,
+      { flags: ['--allow-user-expansion'] },
+    )
+    await until(() => running.text.out.includes('up 200') && running.text.out.includes('403'))
+    // An edit by the user does not activate what the agent wrote.
+    project.writeLive('config.json', config('allowed.test:80', 'other.test:80'))
+    await until(() => kinds(project, 'policy-changed').length === 1)
+    // A file that the agent breaks does not keep the user from removing a permission.
+    project.write('agent-permissions.json', '{ not json')
+    project.writeLive('config.json', config('other.test:80'))
+    expect(await until(() => running.text.out.includes('up 403'))).toBeLessThan(1000)
+    await end(running)
+    expect(running.text.out.match(/^200$/m)).toBeNull()
+    expect(heard.left.filter(flow => !flow.includes(UP))).toEqual([])
+    expect(kinds(project, 'policy-edit-refused')).toEqual([])
+  },
+  { users: 'ordinary' },
+)

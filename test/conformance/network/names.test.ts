@@ -70,6 +70,7 @@ forEachKind(
     )
     expect(new Set(heard.names)).toEqual(new Set(['no_such.allowed.test']))
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(

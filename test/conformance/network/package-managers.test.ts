@@ -48,15 +48,20 @@ for (const { name, env, ask } of MANAGERS)
       expect(heard.names).not.toContain(PACKAGES)
       for (const host of QUIET) expect(heard.names).not.toContain(host)
     },
+    { users: 'ordinary' },
   )
 
-forEachKind('P11 an npm whose registry is allowed ends without a word of pen’s', async (_, project) => {
-  const url = 'http://allowed.test/files/npm'
-  const run = ['run', '--allow', 'allowed.test:80', '--env', `npm_config_registry=${url}/`, '--']
-  const { status, stdout, stderr } = project.command([...run, 'npm', 'view', 'tiny', 'version'])
-  expect([status, stdout]).toEqual([0, '1.0.0\n'])
-  expect(stderr).not.toContain('pen: refused')
-})
+forEachKind(
+  'P11 an npm whose registry is allowed ends without a word of pen’s',
+  async (_, project) => {
+    const url = 'http://allowed.test/files/npm'
+    const run = ['run', '--allow', 'allowed.test:80', '--env', `npm_config_registry=${url}/`, '--']
+    const { status, stdout, stderr } = project.command([...run, 'npm', 'view', 'tiny', 'version'])
+    expect([status, stdout]).toEqual([0, '1.0.0\n'])
+    expect(stderr).not.toContain('pen: refused')
+  },
+  { users: 'ordinary' },
+)
 
 /** Debian's, which gets the index by libgit2 and crates by libcurl. */
 const CARGO = '/usr/bin/cargo'
@@ -83,5 +88,5 @@ forEachKind(
     expect(paths).toContain('POST allowed.test /git/index.git/git-upload-pack')
     expect(paths).toContain('GET allowed.test /files/crates/tiny/1.0.0/download')
   },
-  { needs: CARGO },
+  { needs: CARGO, users: 'ordinary' },
 )

@@ -33,7 +33,7 @@ forEachKind(
     expect(heard.requests.map(line => line.split(' ').slice(-2).join(' '))).toEqual(['allowed.test /b?x=y'])
     expect(project.logs('--all')).toContain('POST /b: waits for approval')
   },
-  { once: true },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -50,7 +50,7 @@ forEachKind(
     expect(second.out).toBe('200 200 403 ')
     expect(heard.requests).toHaveLength(2)
   },
-  { once: true },
+  { users: 'ordinary' },
 )
 
 const GIT = 'git -c user.name=a -c user.email=a@example.com -c init.defaultBranch=main'
@@ -114,5 +114,5 @@ forEachKind(
       'refs/heads/main\n',
     ])
   },
-  { once: true },
+  { users: 'ordinary' },
 )

@@ -122,7 +122,7 @@ forEachKind(
     for (const words of [['plan'], ['plan', '--json'], ['config', 'show'], ['logs'], ['logs', '--json']])
       expect(project.command(words, env).stdout).not.toContain('ZQXJKWzq')
   },
-  { containers: true, machines: true, timeout: 180_000 },
+  { containers: true, timeout: 180_000 },
 )
 
 const node = (url: string) =>
@@ -159,50 +159,55 @@ const more = (): Record<string, string> => ({
   }),
 })
 
-forEachKind('P22 real clients trust pen’s authority without any setting', async (world, project) => {
-  project.writeLive('config.json', config())
-  project.write('Get.java', GET_JAVA)
-  const clients = {
-    ...more(),
-    curl: 'curl -sS -H "x-api-key: $API_KEY" https://allowed.test/a',
-    wget: 'wget -qO- --header "x-api-key: $API_KEY" https://allowed.test/b',
-    node: node('https://allowed.test/c'),
-    python: python('https://allowed.test/d'),
-    openssl:
-      'printf "GET /f HTTP/1.1\\r\\nHost: allowed.test\\r\\nx-api-key: %s\\r\\nConnection: close\\r\\n\\r\\n" "$API_KEY" | openssl s_client -quiet -verify_return_error -servername allowed.test -connect allowed.test:443 2>/dev/null',
-    unset: 'env -u SSL_CERT_FILE -u CURL_CA_BUNDLE curl -sS -H "x-api-key: $API_KEY" https://allowed.test/g',
-    unsetPython: `env -u SSL_CERT_FILE ${python('https://allowed.test/h')}`,
-  }
-  const heard = world.listen()
-  const { steps } = await runSteps(project, clients, { env })
-  for (const [name, { said, code }] of Object.entries(steps))
-    expect([name, code, said]).toEqual([name, 0, expect.stringContaining('hello from')])
-  expect(heard.requests.filter(line => line === `field x-api-key ${KEY}`)).toHaveLength(
-    Object.keys(clients).length,
-  )
-  const there = Object.entries(KEYLESS).filter(([, [program]]) => existsSync(program))
-  const keyless: Record<string, string> = Object.fromEntries(
-    there.map(([name, [program, words]]) => [name, `${program} ${words}`]),
-  )
-  const { steps: git } = await runSteps(
-    project,
-    {
-      ...keyless,
-      clone: 'git clone -q https://allowed.test/files/git/repo.git cloned && cat cloned/README',
-      npm: 'npm view tiny version --registry=https://allowed.test/files/npm/',
-      refused: 'npm view tiny version --registry=https://nowhere.test/',
-    },
-    { env },
-  )
-  const said: Readonly<Record<string, { readonly said: string }>> = git
-  for (const [name, [, , says]] of there)
-    expect([name, said[name]?.said]).toEqual([name, expect.stringContaining(says)])
-  expect(git.clone.said).toBe('from the repository\n')
-  expect(git.npm.said.trim()).toBe('1.0.0')
-  // npm gives up on a 403. On a TLS error it retries for a minute.
-  expect(git.refused.said).toContain('E403')
-  expect(git.refused.ms).toBeLessThan(8000)
-})
+forEachKind(
+  'P22 real clients trust pen’s authority without any setting',
+  async (world, project) => {
+    project.writeLive('config.json', config())
+    project.write('Get.java', GET_JAVA)
+    const clients = {
+      ...more(),
+      curl: 'curl -sS -H "x-api-key: $API_KEY" https://allowed.test/a',
+      wget: 'wget -qO- --header "x-api-key: $API_KEY" https://allowed.test/b',
+      node: node('https://allowed.test/c'),
+      python: python('https://allowed.test/d'),
+      openssl:
+        'printf "GET /f HTTP/1.1\\r\\nHost: allowed.test\\r\\nx-api-key: %s\\r\\nConnection: close\\r\\n\\r\\n" "$API_KEY" | openssl s_client -quiet -verify_return_error -servername allowed.test -connect allowed.test:443 2>/dev/null',
+      unset:
+        'env -u SSL_CERT_FILE -u CURL_CA_BUNDLE curl -sS -H "x-api-key: $API_KEY" https://allowed.test/g',
+      unsetPython: `env -u SSL_CERT_FILE ${python('https://allowed.test/h')}`,
+    }
+    const heard = world.listen()
+    const { steps } = await runSteps(project, clients, { env })
+    for (const [name, { said, code }] of Object.entries(steps))
+      expect([name, code, said]).toEqual([name, 0, expect.stringContaining('hello from')])
+    expect(heard.requests.filter(line => line === `field x-api-key ${KEY}`)).toHaveLength(
+      Object.keys(clients).length,
+    )
+    const there = Object.entries(KEYLESS).filter(([, [program]]) => existsSync(program))
+    const keyless: Record<string, string> = Object.fromEntries(
+      there.map(([name, [program, words]]) => [name, `${program} ${words}`]),
+    )
+    const { steps: git } = await runSteps(
+      project,
+      {
+        ...keyless,
+        clone: 'git clone -q https://allowed.test/files/git/repo.git cloned && cat cloned/README',
+        npm: 'npm view tiny version --registry=https://allowed.test/files/npm/',
+        refused: 'npm view tiny version --registry=https://nowhere.test/',
+      },
+      { env },
+    )
+    const said: Readonly<Record<string, { readonly said: string }>> = git
+    for (const [name, [, , says]] of there)
+      expect([name, said[name]?.said]).toEqual([name, expect.stringContaining(says)])
+    expect(git.clone.said).toBe('from the repository\n')
+    expect(git.npm.said.trim()).toBe('1.0.0')
+    // npm gives up on a 403. On a TLS error it retries for a minute.
+    expect(git.refused.said).toContain('E403')
+    expect(git.refused.ms).toBeLessThan(8000)
+  },
+  { users: 'ordinary' },
+)
 
 /** A client in Go. */
 const hasGh = existsSync('/usr/bin/gh')
@@ -236,6 +241,7 @@ forEachKind(
     // A refusal over TLS is readable, because the sandbox trusts pen's authority.
     expect(steps.refused.said).toContain('403')
   },
+  { users: 'ordinary' },
 )
 
 forEachKind(
@@ -313,5 +319,5 @@ forEachKind(
     const { code, err } = await project.run('true', { env })
     expect([code, err]).toEqual([2, expect.stringContaining('document has no secrets')])
   },
-  { once: true },
+  { users: 'ordinary' },
 )

@@ -48,27 +48,31 @@ async function end({ child, ended }: Started): Promise<void> {
 
 const get = (url: string) => `curl -s -m 25 -o /dev/null -w '%{http_code}\\n' ${url}`
 
-forEachKind('P16 a key in pen watch allows a refused host, in 80 columns', async (world, project) => {
-  const heard = world.listen()
-  using screen = watch(world, project)
-  await screen.shows('nothing waits for approval')
-  const running = project.start(`for i in $(seq 60); do ${get('http://allowed.test/')}; sleep 0.2; done`)
-  await screen.shows('1 refused host')
-  expect([heard.left, heard.names]).toEqual([[], []])
-  // No refused host is selected by default, so a key answers nothing.
-  screen.type('a')
-  await Bun.sleep(300)
-  screen.type('j')
-  await isOffered(screen, 'allowed.test:80')
-  expect(running.text.out).toMatch(/^(403\n)+$/)
-  for (const line of picture(screen)) expect(line.length).toBeLessThanOrEqual(80)
-  screen.type('s')
-  await until(() => running.text.out.includes('200\n'))
-  await screen.shows('allowed until the sandbox stops: allowed.test:80')
-  await end(running)
-  screen.type('q')
-  expect(await screen.ended()).toBe(0)
-})
+forEachKind(
+  'P16 a key in pen watch allows a refused host, in 80 columns',
+  async (world, project) => {
+    const heard = world.listen()
+    using screen = watch(world, project)
+    await screen.shows('nothing waits for approval')
+    const running = project.start(`for i in $(seq 60); do ${get('http://allowed.test/')}; sleep 0.2; done`)
+    await screen.shows('1 refused host')
+    expect([heard.left, heard.names]).toEqual([[], []])
+    // No refused host is selected by default, so a key answers nothing.
+    screen.type('a')
+    await Bun.sleep(300)
+    screen.type('j')
+    await isOffered(screen, 'allowed.test:80')
+    expect(running.text.out).toMatch(/^(403\n)+$/)
+    for (const line of picture(screen)) expect(line.length).toBeLessThanOrEqual(80)
+    screen.type('s')
+    await until(() => running.text.out.includes('200\n'))
+    await screen.shows('allowed until the sandbox stops: allowed.test:80')
+    await end(running)
+    screen.type('q')
+    expect(await screen.ended()).toBe(0)
+  },
+  { users: 'ordinary' },
+)
 
 forEachKind(
   'P16 a key in pen watch answers a held connection: once, for the session, always, not now',
@@ -111,28 +115,32 @@ forEachKind(
   },
 )
 
-forEachKind('P16 never is permanent, and no key answers what has just appeared', async (world, project) => {
-  ask(project)
-  const heard = world.listen()
-  using screen = watch(world, project)
-  await screen.shows('nothing waits for approval')
-  const running = project.start(`${get('http://allowed.test/')}; ${get('http://allowed.test/')}`)
-  // Typed before anything was there, and at the moment it appears.
-  screen.type('a')
-  await screen.shows('> allowed.test:80', 10_000)
-  screen.type('a')
-  // Pasted text is not an answer.
-  screen.type('sssaaa')
-  await screen.shows('\x1b[36m> allowed.test:80', 10_000)
-  expect(running.text.out).toBe('')
-  screen.type('n')
-  expect((await running.ended).out).toBe('403\n403\n')
-  expect(project.pen('config', 'get', 'network.deny')).toContain('allowed.test:80')
-  expect(project.pen('config', 'get', 'network.http')).not.toContain('allowed.test')
-  expect([heard.left, heard.names]).toEqual([[], []])
-  screen.type('\x03')
-  expect(await screen.ended()).toBe(0)
-})
+forEachKind(
+  'P16 never is permanent, and no key answers what has just appeared',
+  async (world, project) => {
+    ask(project)
+    const heard = world.listen()
+    using screen = watch(world, project)
+    await screen.shows('nothing waits for approval')
+    const running = project.start(`${get('http://allowed.test/')}; ${get('http://allowed.test/')}`)
+    // Typed before anything was there, and at the moment it appears.
+    screen.type('a')
+    await screen.shows('> allowed.test:80', 10_000)
+    screen.type('a')
+    // Pasted text is not an answer.
+    screen.type('sssaaa')
+    await screen.shows('\x1b[36m> allowed.test:80', 10_000)
+    expect(running.text.out).toBe('')
+    screen.type('n')
+    expect((await running.ended).out).toBe('403\n403\n')
+    expect(project.pen('config', 'get', 'network.deny')).toContain('allowed.test:80')
+    expect(project.pen('config', 'get', 'network.http')).not.toContain('allowed.test')
+    expect([heard.left, heard.names]).toEqual([[], []])
+    screen.type('\x03')
+    expect(await screen.ended()).toBe(0)
+  },
+  { users: 'ordinary' },
+)
 
 forEachKind('P15 pen watch restores the terminal, whatever ends it', async (world, project) => {
   const modes = 'stty -g; "$0" watch; echo "code $?"; stty -g'
@@ -161,21 +169,25 @@ forEachKind('P15 pen watch restores the terminal, whatever ends it', async (worl
   await until(() => !watchers(project).includes(pid))
 })
 
-forEachKind('P15 pen watch follows the size of its terminal', async (world, project) => {
-  using screen = watch(world, project)
-  await screen.shows('nothing waits for approval')
-  for (const [cols, rows] of [
-    [40, 10],
-    [120, 50],
-    [20, 4],
-  ] as const) {
-    screen.resize(cols, rows)
-    await until(() => picture(screen).length === rows)
-    expect(Math.max(...picture(screen).map(line => line.length))).toBeLessThanOrEqual(cols)
-  }
-  screen.type('q')
-  expect(await screen.ended()).toBe(0)
-})
+forEachKind(
+  'P15 pen watch follows the size of its terminal',
+  async (world, project) => {
+    using screen = watch(world, project)
+    await screen.shows('nothing waits for approval')
+    for (const [cols, rows] of [
+      [40, 10],
+      [120, 50],
+      [20, 4],
+    ] as const) {
+      screen.resize(cols, rows)
+      await until(() => picture(screen).length === rows)
+      expect(Math.max(...picture(screen).map(line => line.length))).toBeLessThanOrEqual(cols)
+    }
+    screen.type('q')
+    expect(await screen.ended()).toBe(0)
+  },
+  { users: 'ordinary' },
+)
 
 forEachKind(
   'P15 on the sandbox’s own terminal pen asks nothing: a line names the command to use',
@@ -229,34 +241,39 @@ forEachKind(
       project.pen('stop')
     }
   },
+  { users: 'ordinary' },
 )
 
-forEachKind('P15 without a terminal, and with stdin closed, it prints lines', async (world, project) => {
-  const { argv, where } = places(world, project)
-  const start = (line: string) => {
-    const [program = '', ...rest] = [...argv, '/bin/sh', '-c', line, world.pen]
-    const child = spawn(program, rest, { ...where, stdio: ['ignore', 'pipe', 'pipe'] })
-    const text = { out: '' }
-    child.stdout.on('data', (data: Buffer) => {
-      text.out += data.toString()
-    })
-    return { child, text }
-  }
-  const watching = ['exec "$0" watch', 'exec "$0" watch --json', 'exec "$0" watch <&-'].map(start)
-  const ran = await project.run(get('http://evil.test/'))
-  expect(ran.out).toBe('403\n')
-  for (const { text } of watching)
-    await until(() => text.out.includes('run-end') || text.out.includes('ended: exit 0'))
-  const [lines, json, closed] = watching.map(({ text }) => text.out)
-  expect(lines).toMatch(/deny {3}evil\.test:80 .*→ pen allow evil\.test:80\n/)
-  expect(closed).toBe(String(lines))
-  const kinds = String(json)
-    .trim()
-    .split('\n')
-    .map(line => (JSON.parse(line) as { kind: string }).kind)
-  expect(kinds).toEqual(['run-start', 'connection-denied', 'run-end'])
-  for (const { child } of watching) child.kill('SIGTERM')
-})
+forEachKind(
+  'P15 without a terminal, and with stdin closed, it prints lines',
+  async (world, project) => {
+    const { argv, where } = places(world, project)
+    const start = (line: string) => {
+      const [program = '', ...rest] = [...argv, '/bin/sh', '-c', line, world.pen]
+      const child = spawn(program, rest, { ...where, stdio: ['ignore', 'pipe', 'pipe'] })
+      const text = { out: '' }
+      child.stdout.on('data', (data: Buffer) => {
+        text.out += data.toString()
+      })
+      return { child, text }
+    }
+    const watching = ['exec "$0" watch', 'exec "$0" watch --json', 'exec "$0" watch <&-'].map(start)
+    const ran = await project.run(get('http://evil.test/'))
+    expect(ran.out).toBe('403\n')
+    for (const { text } of watching)
+      await until(() => text.out.includes('run-end') || text.out.includes('ended: exit 0'))
+    const [lines, json, closed] = watching.map(({ text }) => text.out)
+    expect(lines).toMatch(/deny {3}evil\.test:80 .*→ pen allow evil\.test:80\n/)
+    expect(closed).toBe(String(lines))
+    const kinds = String(json)
+      .trim()
+      .split('\n')
+      .map(line => (JSON.parse(line) as { kind: string }).kind)
+    expect(kinds).toEqual(['run-start', 'connection-denied', 'run-end'])
+    for (const { child } of watching) child.kill('SIGTERM')
+  },
+  { users: 'ordinary' },
+)
 
 function watchers(project: Project): number[] {
   return readdirSync('/proc').flatMap(name => {

@@ -16,7 +16,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DefineTest, skipUnless } from '../../skip.ts'
-import { EVERYBODY, LAUNCHERS, onMachines, PEN, SLOWER, triesContainers, triesOthers } from '../launcher.ts'
+import { inTurn } from '../conformance.ts'
+import { LAUNCHERS, PEN, SLOWER, triesContainers, triesOthers } from '../launcher.ts'
 import { seedOf } from '../seed.ts'
 import type { TestBackend } from '../test-backend.ts'
 import { makeCertificates } from './certificates.ts'
@@ -79,21 +80,19 @@ const OTHERS: readonly Kind[] = triesOthers
   ? LAUNCHERS.map(kindOf).filter(({ missing }) => missing === undefined)
   : []
 
-/** One kind of user is enough: the guest is the same. */
-const MACHINES: readonly Kind[] = EVERYBODY.slice(-1).map(onMachines).map(kindOf)
-
 interface Options {
   readonly timeout?: number
   /**
    * Whether containers and virtual machines are tested too. The gateway is the same host process with the same decisions. Only the
    * door's namespace, its members, and what ends it differ. One or two claims of each promise cover that; all
-   * of them would take minutes and test the gateway again.
+   * of them would take minutes and test the gateway again. Each claim runs on one engine, in turn.
    */
   readonly containers?: boolean
-  /** Whether it is tried in a virtual machine too. */
-  readonly machines?: boolean
-  /** For slow claims about the gateway alone: one kind is enough. */
-  readonly once?: boolean
+  /**
+   * An ordinary user is enough where root's case is the same: decisions of the gateway, commands on the host, and
+   * clients. How the door is made and what is reachable without a rule runs for both.
+   */
+  readonly users?: 'ordinary'
   /** A program of the machine, by its path. */
   readonly needs?: string
 }
@@ -101,13 +100,12 @@ interface Options {
 export const forEachKind = (
   title: string,
   body: (world: World, project: Project) => Promise<void>,
-  { timeout = 60_000, containers = false, machines = false, once = false, needs }: Options = {},
+  { timeout = 60_000, containers = false, users, needs }: Options = {},
 ): void => {
-  const kinds = triesOthers ? OTHERS.filter(() => containers) : KINDS
-  const others = machines && !triesOthers ? MACHINES : []
+  const kinds = triesOthers ? (containers ? inTurn(OTHERS) : []) : KINDS
   const isThere = needs === undefined || existsSync(needs)
   const define = isThere ? inWorld : skipUnless(false, `${needs} is not installed`)
-  for (const kind of [...(once ? kinds.slice(-1) : kinds), ...others]) {
+  for (const kind of users === 'ordinary' && !triesOthers ? kinds.slice(-1) : kinds) {
     const { missing } = kind
     const defineKind = missing === undefined ? define : skipUnless(false, missing)
     defineKind(

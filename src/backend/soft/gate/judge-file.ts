@@ -16,6 +16,8 @@ export type Access = AuditEventOf<'file-allowed'>['access']
 export interface JudgeOptions {
   /** Called for each file, so that an edit of the policy applies at once. */
   readonly policy: () => Policy
+  /** The name of the sandbox: a grant is for one sandbox. */
+  readonly sandbox?: string | undefined
   readonly world: PathWorld
   readonly audit: AuditSink
   /** The current file grants of the user. Without it there are none. */
@@ -46,14 +48,14 @@ export class FileJudge {
   }
 
   verdict(access: Access, path: HostPath): FileVerdict {
-    const { policy, grants, world } = this.#options
+    const { policy, sandbox, grants, world } = this.#options
     const asked = access === 'read' || access === 'list' ? 'read' : 'write'
     const verdict = decideFile(policy(), path, asked)
     if (verdict.ok || verdict.reason !== 'not-granted' || grants === undefined) return verdict
     const granted = decideGrant(policy(), grants(), { path, access: asked, now: Date.now() })
     if (granted.ok && isTheSame(granted.grant)) return { ok: true, rule: granted.grant.path, source: GRANT }
     // The sandbox runs, so a grant applies at once, and a rule only after a restart.
-    return { ...verdict, fix: grantFix(policy(), world, path, asked) ?? verdict.fix }
+    return { ...verdict, fix: grantFix({ ...policy(), sandbox }, world, path, asked) ?? verdict.fix }
   }
 
   /** Throws when the policy refuses. The audit has the record when this returns, and no file has been opened. */

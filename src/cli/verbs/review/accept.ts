@@ -6,7 +6,7 @@ import { isOfReview } from '../../../repository/own-repository.ts'
 import { syncAll } from '../../../repository/sync-all.ts'
 import { type Application, applyChanges } from '../../../review/apply-changes.ts'
 import { digestOf } from '../../../review/change.ts'
-import { listCheckpoints } from '../../../review/checkpoint.ts'
+import { listCheckpoints } from '../../../review/checkpoint/checkpoint.ts'
 import { changesBelow, chooseChanges, namedPaths } from '../../../review/choose-changes.ts'
 import { removeWhenAccepted } from '../../../review/discard-changes.ts'
 import { noLayer, readLayer } from '../../../review/layer.ts'
@@ -45,7 +45,7 @@ export const verb = defineVerb({
     'pen accept --yes --expect sha256:…': 'what pen diff showed, or nothing',
     'pen accept --commit "add a parser"': 'as a commit on a new branch',
   },
-  async run({ flags, positionals, env, terminal, project, answer }) {
+  async run({ flags, positionals, env, terminal, project, name, answer }) {
     if (!flags.yes && (flags.json || !canAsk())) throw noTerminal()
     if (readLayer(project.stateDir) === undefined) throw noLayer()
     const lock = await lockAccept(project.stateDir)
@@ -59,24 +59,21 @@ export const verb = defineVerb({
       if (flags.expect !== undefined && flags.expect !== digestOf(shown, commits)) throw changedSince()
       const { chosen, left } = chooseChanges(review.changes, named, review.guard, flags.overwrite)
       if (!flags.json) {
-        for (const line of reviewList(shown, { paint, renames: new Map(), named })) terminal.print(line)
-        for (const line of commitLines(commits, paint)) terminal.print(line)
+        const list = { paint, renames: new Map(), named, name }
+        for (const line of reviewList(shown, list)) terminal.print(line)
+        for (const line of commitLines(commits, list)) terminal.print(line)
         if (left.length > 0) terminal.print(paint('bold', 'not applied:'))
-        for (const line of leftLines([...review.recovered, ...left], paint)) terminal.print(line)
+        for (const line of leftLines([...review.recovered, ...left], list)) terminal.print(line)
       }
       const nothing = chosen.length + commits.length === 0
       const asksEach = flags.interactive && chosen.length > 0
       const isAgreed =
         flags.yes || nothing || asksEach || confirm(`Apply ${counted(chosen) || 'commits'}?`, terminal)
-      const agreed = flags.interactive ? askEach(chosen, review, terminal) : isAgreed ? chosen : []
+      const agreed = flags.interactive ? askEach(chosen, review, { terminal, name }) : isAgreed ? chosen : []
       if (flags.commit !== undefined) {
-        const branch = await commitOnBranch(agreed, {
-          message: flags.commit,
-          branch: flags.branch,
-          prepared,
-          review,
-        })
-        answer({ version: 1, ...branch, left }, branch.line)
+        const options = { message: flags.commit, branch: flags.branch, named, prepared, review }
+        const { branch, commit, lines } = await commitOnBranch(agreed, options)
+        answer({ version: 1, branch, commit, left }, lines)
         return left.length === 0 ? EXIT.ok : EXIT.failed
       }
       if (agreed.length > MANY) terminal.note(`pen: applying ${agreed.length} changes …`)
@@ -117,11 +114,11 @@ interface Finish {
 /** The commits of the sandbox come when its files are there. */
 async function finish(result: Application, review: Review, options: Finish): Promise<ExitCode> {
   const { applied, stopped } = result
-  const { paint } = options.terminal
+  const list = { paint: options.terminal.paint, name: options.project.name }
   const left = [...options.left, ...result.left]
   const hasFiles = result.left.length === 0 && (options.isAll || (await review.again()).length === 0)
   const lines = applied.length === 0 ? ['nothing was applied'] : [`applied: ${counted(applied)}`]
-  lines.push(...leftLines(result.left, paint))
+  lines.push(...leftLines(result.left, list))
   if (options.hasConflict)
     lines.push("to take the sandbox's version: pen accept --overwrite FILE; to keep yours: pen discard FILE")
   if (stopped !== undefined) lines.push(`${stopped}: free some space, then go on: pen accept`)

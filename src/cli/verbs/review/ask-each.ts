@@ -11,7 +11,7 @@ import { reviewList, showPath } from '../../render/review-list.ts'
 export function askEach(
   changes: readonly Change[],
   { places }: Review,
-  terminal: Terminal,
+  { terminal, name }: { readonly terminal: Terminal; readonly name: string | undefined },
 ): readonly Change[] {
   using directories = new OpenDirectories(places.workspace, places.tree, 'read')
   const { paint } = terminal
@@ -19,7 +19,7 @@ export function askEach(
   let rest: 'ask' | 'all' | 'none' = 'ask'
   for (const change of changes) {
     if (rest === 'ask') {
-      const list = reviewList([change], { paint, renames: new Map(), named: [change.path] })
+      const list = reviewList([change], { paint, renames: new Map(), named: [change.path], name })
       for (const line of [...list, ...reviewDifference(change, directories, paint)]) terminal.print(line)
       const letter = askLetter(`Apply ${showPath(change.path)}?`, 'ynaq', terminal)
       if (letter === 'a') rest = 'all'

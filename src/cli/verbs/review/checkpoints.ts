@@ -1,4 +1,4 @@
-import { listCheckpoints, removeCheckpoint } from '../../../review/checkpoint.ts'
+import { listCheckpoints, removeCheckpoint } from '../../../review/checkpoint/checkpoint.ts'
 import { lockAccept } from '../../../review/open-review.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { checkpointData, checkpointSize, WHY } from '../../render/checkpoints.ts'

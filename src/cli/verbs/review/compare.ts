@@ -62,7 +62,7 @@ export const verb = defineVerb({
     lines.push(...shown.lines)
     if (shown.more > 0) lines.push('', `… and the differences of ${shown.more} more`)
     for (const [i, name] of [first, second].entries())
-      lines.push(...commitLines(commits[i] ?? [], paint, `commits only in ${sandboxWords(name)}:`))
+      lines.push(...commitLines(commits[i] ?? [], { paint, name }, `commits only in ${sandboxWords(name)}:`))
     const only = [onlyFirst.length, onlySecond.length]
     const counts = [first, second].map((name, i) => `${only[i]} only in ${sandboxWords(name)}`)
     lines.push('', [`${different.length} different`, ...counts, `${same.length} the same`].join(', '))

@@ -23,7 +23,7 @@ export const verb = defineVerb({
   name: 'diff',
   summary: 'Show what a sandbox with --review changed',
   details:
-    'Lists all changes that are not in the project yet, then shows each file. Deleted files, and files that your machine would run, come first. A generated tree such as node_modules is one line: name it to open it. The digest is for pen accept --yes --expect. Exit code 0 if there is no change, 1 otherwise.',
+    'Lists all changes that are not in the project yet, then shows each file. Deleted files, and files that your machine would run, come first. A tree that git ignores, or a new node_modules, is one line: name it to open it. The digest is for pen accept --yes --expect. Exit code 0 if there is no change, 1 otherwise.',
   flags: {
     stat: { kind: 'boolean', about: 'only the list, with the number of lines' },
     'name-only': { kind: 'boolean', about: 'only the paths' },
@@ -35,7 +35,7 @@ export const verb = defineVerb({
     'pen diff src package.json': 'only these',
     'pen diff --tool meld': 'in another program',
   },
-  async run({ flags, positionals, env, terminal, project, answer }) {
+  async run({ flags, positionals, env, terminal, project, name, answer }) {
     const { review, commits: allCommits } = await reviewOfProject(project, env)
     const { workspace, tree } = review.places
     const named = namedPaths(positionals.path, project.cwd, workspace)
@@ -58,11 +58,12 @@ export const verb = defineVerb({
       return code
     }
     const { paint } = terminal
-    const lines = leftLines(review.recovered, paint)
+    const list = { paint, renames, named, name }
+    const lines = leftLines(review.recovered, list)
     if (code === EXIT.ok) lines.push('no changes')
     else {
-      lines.push(...reviewList(changes, { paint, renames, named }))
-      const listed = listedGroups(changes, { renames, named }).flatMap(([, inside]) => inside)
+      lines.push(...reviewList(changes, list))
+      const listed = listedGroups(changes, list).flatMap(([, inside]) => inside)
       const show = flags.stat ? statLine : spacedDifference
       const shown = boundedDifferences(
         listed.filter(({ path }) => !renames.has(path)),
@@ -71,7 +72,7 @@ export const verb = defineVerb({
       lines.push(...shown.lines)
       if (shown.more > 0)
         lines.push('', `… and the differences of ${shown.more} more: name what you want to see`)
-      lines.push('', ...commitLines(commits, paint), counted(changes), digestOf(changes, commits))
+      lines.push('', ...commitLines(commits, list), counted(changes), digestOf(changes, commits))
     }
     await page(lines, env, terminal)
     return code

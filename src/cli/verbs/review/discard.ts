@@ -1,5 +1,5 @@
 import { EXIT } from '../../../base/error.ts'
-import { listCheckpoints } from '../../../review/checkpoint.ts'
+import { listCheckpoints } from '../../../review/checkpoint/checkpoint.ts'
 import { changesBelow, namedPaths } from '../../../review/choose-changes.ts'
 import { discardLayer, discardPaths } from '../../../review/discard-changes.ts'
 import { noLayer, readLayer } from '../../../review/layer.ts'
@@ -22,28 +22,28 @@ export const verb = defineVerb({
     'pen discard': 'ask, then drop everything',
     'pen discard src/draft.ts --yes': 'only this file, without asking',
   },
-  async run({ flags, positionals, env, terminal, project, answer }) {
+  async run({ flags, positionals, env, terminal, project, name, answer }) {
     if (readLayer(project.stateDir) === undefined) throw noLayer()
     const lock = await lockAccept(project.stateDir)
     try {
       const { review, commits } = await reviewOfProject(project, env, lock)
-      const { paint } = terminal
       const named = namedPaths(positionals.path, project.cwd, review.places.workspace)
       const changes = changesBelow(review.changes, named)
+      const list = { paint: terminal.paint, renames: new Map(), named, name }
       const checkpoints = named.length === 0 ? listCheckpoints(project.stateDir).length : 0
       const withLayer = checkpoints === 0 ? '' : `, and checkpoints: ${checkpoints}`
       if (!flags.yes) {
-        for (const line of reviewList(changes, { paint, renames: new Map(), named })) terminal.note(line)
-        if (named.length === 0) for (const line of commitLines(commits, paint)) terminal.note(line)
+        for (const line of reviewList(changes, list)) terminal.note(line)
+        if (named.length === 0) for (const line of commitLines(commits, list)) terminal.note(line)
         if (
           !confirmRemoval(`This drops ${counted(changes) || 'no change'}${withLayer}.`, 'discard', terminal)
         )
           return EXIT.failed
       }
-      if (named.length === 0) discardLayer(project.stateDir)
+      if (named.length === 0) await discardLayer(project.stateDir, review)
       const stay = named.length === 0 ? [] : await discardPaths(project.stateDir, review, named)
       const left = stay.map(path => ({ path, why: 'its directory was replaced: discard the directory' }))
-      const lines = [`discarded: ${counted(changes) || 'nothing'}${withLayer}`, ...leftLines(left, paint)]
+      const lines = [`discarded: ${counted(changes) || 'nothing'}${withLayer}`, ...leftLines(left, list)]
       answer({ version: 1, discarded: changes.map(({ path }) => path), left }, lines)
       return left.length === 0 ? EXIT.ok : EXIT.failed
     } finally {

@@ -1,9 +1,9 @@
 import { type Lock, tryLock } from '../../../config/lock.ts'
 import { whileStopped } from '../../../lifecycle/restart.ts'
-import { findCheckpoint } from '../../../review/checkpoint.ts'
+import { findCheckpoint } from '../../../review/checkpoint/checkpoint.ts'
+import { rollBack } from '../../../review/checkpoint/rollback.ts'
 import { layerPaths, lockLayer } from '../../../review/layer.ts'
 import { lockAccept } from '../../../review/open-review.ts'
-import { rollBack } from '../../../review/rollback.ts'
 import { withProgress } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 

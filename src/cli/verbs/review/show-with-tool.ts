@@ -1,6 +1,6 @@
 import { closeSync, mkdirSync, mkdtempSync, openSync, writeFileSync } from 'node:fs'
 import { removeTree } from '../../../base/beneath/remove-tree.ts'
-import { errnoOf, PenError } from '../../../base/error.ts'
+import { errnoOf, errnoText, PenError } from '../../../base/error.ts'
 import { runOnTerminal } from '../../../base/spawn.ts'
 import type { Change } from '../../../review/change.ts'
 import { copyContent } from '../../../review/digest.ts'
@@ -46,16 +46,37 @@ function copySide(
 ): void {
   if (entry?.type !== 'file' && entry?.type !== 'link') return
   const to = pathBelow(side, change.path)
-  mkdirSync(pathBelow(side, parentOf(change.path)), { recursive: true })
   try {
+    mkdirSync(pathBelow(side, parentOf(change.path)), { recursive: true })
     if (entry.type === 'link') writeFileSync(to, `link to ${entry.content ?? ''}\n`, 'latin1')
     else if (change.merged !== undefined && entry === change.after) writeFileSync(to, change.merged)
     else copyFile(to, change, entry, directories)
   } catch (error) {
-    // A file and a directory have changed places, or it was edited at this moment.
-    if (errnoOf(error) === undefined) throw error
+    const errno = errnoOf(error)
+    if (errno === undefined) throw error
+    if (!MEANWHILE.has(errno)) throw notCopied(error)
   }
 }
+
+/** A file and a directory have changed places, or it was edited at this moment, or pen may not read it. */
+const MEANWHILE = new Set([
+  'ENOENT',
+  'ENOTDIR',
+  'EISDIR',
+  'EEXIST',
+  'EINVAL',
+  'ELOOP',
+  'ENXIO',
+  'EACCES',
+  'EPERM',
+])
+
+/** The program would show half a file. */
+const notCopied = (error: unknown): PenError =>
+  new PenError('STATE', {
+    what: `the files could not be copied for the program (${errnoText(error)})`,
+    hint: 'free some space on the disk of ~/.pen, or name fewer files: pen diff --tool COMMAND FILE',
+  })
 
 function copyFile(to: Buffer, { path, after }: Change, entry: Entry, directories: OpenDirectories): void {
   const { dir, layer, name } = directories.find(path)

@@ -3,11 +3,12 @@
  * changed, and after it every command that opens the layer finishes first.
  */
 import { chmodSync, closeSync, existsSync, lstatSync, renameSync, rmSync, type Stats } from 'node:fs'
-import { writeFileAtomically } from '../base/atomic-file.ts'
-import { CHANGE, openDirectory, unlock } from '../base/beneath/beneath.ts'
-import { PenError } from '../base/error.ts'
-import { readRegularFile } from '../base/regular-file.ts'
-import type { Lock } from '../config/lock.ts'
+import { writeFileAtomically } from '../../base/atomic-file.ts'
+import { CHANGE, openDirectory, unlock } from '../../base/beneath/beneath.ts'
+import { PenError } from '../../base/error.ts'
+import { readRegularFile } from '../../base/regular-file.ts'
+import type { Lock } from '../../config/lock.ts'
+import { finishLayer, type Layer, layerPaths, lockLayer, noLayer, readLayer } from '../layer.ts'
 import {
   checkpointPath,
   copyParts,
@@ -18,7 +19,6 @@ import {
   partsOf,
   writeRecord,
 } from './checkpoint.ts'
-import { finishLayer, type Layer, layerPaths, lockLayer, noLayer, readLayer } from './layer.ts'
 
 interface Journal {
   /** The new directory. At the end it has what was in the layer. */

@@ -12,7 +12,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { removeTree } from '../base/beneath/remove-tree.ts'
+import { removeTree } from '../../base/beneath/remove-tree.ts'
+import { finishLayer, type Layer, layerPaths, makeLayer, readLayer } from '../layer.ts'
 import {
   checkpointPath,
   keepCheckpoint,
@@ -21,7 +22,6 @@ import {
   stageCheckpoint,
   unfinishedCopies,
 } from './checkpoint.ts'
-import { finishLayer, type Layer, layerPaths, makeLayer, readLayer } from './layer.ts'
 import { finishRollback, rollBack } from './rollback.ts'
 
 const KILLS = Number(process.env['PEN_KILLS'] ?? 8)
@@ -67,7 +67,7 @@ test('after SIGKILL at any moment the layer is one state, and each checkpoint is
     let midway = 0
     for (let kill = 0; kill < KILLS; kill++) {
       const child = Bun.spawn(
-        [process.execPath, `${import.meta.dir}/../../test/checkpoint-layer.ts`, stateDir],
+        [process.execPath, `${import.meta.dir}/../../../test/checkpoint-layer.ts`, stateDir],
         {
           stdout: 'pipe',
           stderr: 'inherit',

@@ -18,16 +18,16 @@ import {
   readlinkSync,
   symlinkSync,
 } from 'node:fs'
-import { at, itself, LIST, openDirectory, withAccess } from '../base/beneath/beneath.ts'
-import { directoryEntries } from '../base/beneath/directory-entries.ts'
-import { lookAt } from '../base/beneath/look-at.ts'
-import { setModified } from '../base/beneath/rename-at.ts'
-import { errnoOf, PenError } from '../base/error.ts'
-import { isHostRoot } from '../base/kernel/host-root.ts'
-import { cString, systemCall, tryCall } from '../base/kernel/system-call.ts'
-import { copyContent } from './digest.ts'
-import { nameBytes, unlocked, withFile } from './entry.ts'
-import { isWhiteout } from './overlay-marks.ts'
+import { at, itself, LIST, openDirectory, withAccess } from '../../base/beneath/beneath.ts'
+import { directoryEntries } from '../../base/beneath/directory-entries.ts'
+import { lookAt } from '../../base/beneath/look-at.ts'
+import { setModified } from '../../base/beneath/rename-at.ts'
+import { errnoOf, PenError } from '../../base/error.ts'
+import { isHostRoot } from '../../base/kernel/host-root.ts'
+import { cString, systemCall, tryCall } from '../../base/kernel/system-call.ts'
+import { copyContent } from '../digest.ts'
+import { nameBytes, unlocked, withFile } from '../entry.ts'
+import { isWhiteout } from '../overlay-marks.ts'
 
 export interface TreeSize {
   readonly names: number

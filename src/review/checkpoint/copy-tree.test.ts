@@ -10,8 +10,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { TestLayer } from '../../test/review-layer.ts'
-import { removeTree } from '../base/beneath/remove-tree.ts'
+import { TestLayer } from '../../../test/review-layer.ts'
+import { removeTree } from '../../base/beneath/remove-tree.ts'
 import { copyTree } from './copy-tree.ts'
 
 const MOST = { names: 10_000, bytes: 2 ** 30 }
@@ -45,7 +45,7 @@ test('a directory that becomes a link during the copy is not followed', async ()
   for (const path of ['secret', 'tree', 'tree/d', 'tree/d/e']) mkdirSync(`${base}/${path}`)
   writeFileSync(`${base}/secret/e`, 'secret')
   symlinkSync('../secret', `${base}/tree/l`)
-  const swap = Bun.spawn(['python3', `${import.meta.dir}/../../test/attack/swap.py`, '60', 'd', 'l'], {
+  const swap = Bun.spawn(['python3', `${import.meta.dir}/../../../test/attack/swap.py`, '60', 'd', 'l'], {
     cwd: `${base}/tree`,
     stdout: 'pipe',
   })

@@ -1,14 +1,14 @@
 /** Checkpoints of a review layer: copies of what the sandbox changed, in the layer's directory. The caller holds the lock of accepts. */
 import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
-import { removeTree } from '../base/beneath/remove-tree.ts'
-import { errnoOf, errnoText, PenError } from '../base/error.ts'
-import { nearest } from '../base/nearest.ts'
-import { printable } from '../base/printable.ts'
-import { readRegularFile } from '../base/regular-file.ts'
-import { tryLock } from '../config/lock.ts'
-import { isName } from '../config/project.ts'
+import { removeTree } from '../../base/beneath/remove-tree.ts'
+import { errnoOf, errnoText, PenError } from '../../base/error.ts'
+import { nearest } from '../../base/nearest.ts'
+import { printable } from '../../base/printable.ts'
+import { readRegularFile } from '../../base/regular-file.ts'
+import { tryLock } from '../../config/lock.ts'
+import { isName } from '../../config/project.ts'
+import { type Layer, layerPaths, noLayer, REVIEW_REPOSITORY, readLayer } from '../layer.ts'
 import { copyTree, type TreeSize } from './copy-tree.ts'
-import { type Layer, layerPaths, noLayer, REVIEW_REPOSITORY, readLayer } from './layer.ts'
 
 /** `accept`, `rollback`: pen made it, and keeps the latest of these. */
 export type Why = 'asked' | 'accept' | 'rollback'
