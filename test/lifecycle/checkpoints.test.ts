@@ -33,7 +33,7 @@ lifecycleTest(
     expect([made.code, made.stderr, made.stdout]).toEqual([
       0,
       '',
-      expect.stringMatching(/^checkpoint first \(\d+ names, \d+ KiB\): pen rollback first/),
+      expect.stringMatching(/^checkpoint first \(\d+ names, \d+ KiB\): pen rollback --name fix first/),
     ])
     // The sandbox goes on.
     const seen = read(here, 'z')
