@@ -103,7 +103,7 @@ export async function pauseSandbox(stateDir: string): Promise<Pause | undefined>
   if (answer === CANNOT)
     throw new PenError('STATE', {
       what: 'pen cannot pause the programs of this sandbox, and they could write while it copies',
-      hint: 'pen stop, then try again',
+      hint: 'end it (pen stop), then try again',
     })
   if (answer !== PAUSED) return undefined
   return {
