@@ -1,17 +1,17 @@
 /** The review layer of a sandbox, with its changes as accept would apply them now. */
 import { existsSync, lstatSync } from 'node:fs'
 import type { BoxWorld } from '../backend/box.ts'
-import { PenError } from '../base/error.ts'
 import { type Lock, takeLock } from '../config/lock.ts'
 import type { Pinned } from '../repository/copy/pin-tips.ts'
 import { HostGit } from '../repository/git/host-git.ts'
 import { Accepted } from './accepted.ts'
 import type { Places } from './apply-changes.ts'
 import type { Change } from './change.ts'
+import { recoverRollback } from './checkpoint/rollback.ts'
 import type { Left } from './choose-changes.ts'
 import type { HostRepository } from './host-repository.ts'
 import { journalFile } from './journal.ts'
-import { type Layer, layerPaths, REVIEW_REPOSITORY, readLayer } from './layer.ts'
+import { type Layer, layerPaths, noLayer, REVIEW_REPOSITORY, readLayer } from './layer.ts'
 import { Guard, markChanges } from './mark-changes.ts'
 import { type DeletedOptions, markDeleted } from './mark-deleted.ts'
 import { markIgnored } from './mark-ignored.ts'
@@ -43,17 +43,18 @@ export interface Review {
   readonly again: () => Promise<readonly Change[]>
 }
 
-/** One accept at a time. The lock is beside the layer, which the first one may remove. */
+/** One accept at a time. */
 export const lockAccept = (stateDir: string): Promise<Lock> =>
-  takeLock(`${stateDir}/review-accept.lock`, {
+  takeLock(layerPaths(stateDir).acceptLock, {
     timeoutMs: 10_000,
-    busy: 'another pen accepts or discards changes of this project',
+    busy: 'another pen accepts, discards or copies changes of this project',
   })
 
 /** The caller of an accept has its lock already. */
 export async function openReview(options: ReviewOptions, lock?: Lock): Promise<Review> {
   const { workspace, world } = options
   const { stateDir } = world.sandbox
+  await recoverRollback(stateDir)
   const layer = readLayer(stateDir)
   if (layer === undefined || layer.workspace !== workspace) throw noLayer()
   const { dir, upper, merged: copy, record } = layerPaths(stateDir)
@@ -95,12 +96,6 @@ function readLayerChanges(
   const copy = doneNs === undefined ? undefined : { doneNs, beganNs: BigInt(made) * 1_000_000n }
   return readChanges(tree, workspace, { copy })
 }
-
-export const noLayer = (): PenError =>
-  new PenError('STATE', {
-    what: 'this project has no review layer',
-    hint: 'pen run --review -- COMMAND, or pen start --review',
-  })
 
 async function recover(stateDir: string, places: Places, held: Lock | undefined): Promise<readonly Left[]> {
   if (!existsSync(journalFile(places.layer))) return []
