@@ -138,7 +138,7 @@ function checkState(state: HostPath): void {
   })
 }
 
-function currentDirectory(directory: string | undefined): HostPath {
+export function currentDirectory(directory?: string): HostPath {
   const gone = (cause: unknown) =>
     new PenError('PATH_REFUSED', {
       what: 'the current directory no longer exists',

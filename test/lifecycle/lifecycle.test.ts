@@ -66,82 +66,106 @@ lifecycleTest(
   },
 )
 
-lifecycleTest('P14 exec starts the sandbox when none runs, from any directory of the project', async here => {
-  const below = here.box.directory(join(here.box.project, 'src/deep'))
-  expect(await here.start(['exec', 'pwd'], { cwd: below }).ended).toMatchObject({
-    code: 0,
-    stdout: `${below}\n`,
-  })
-  const pid = here.supervisor()
-  expect(await here.pen('exec', '--cwd', 'src', '--', 'pwd')).toMatchObject({
-    stdout: `${here.box.project}/src\n`,
-  })
-  expect(await here.start(['status'], { cwd: below }).ended).toMatchObject({ code: 0 })
-  expect(here.supervisor()).toBe(pid)
-})
+lifecycleTest(
+  'P14 exec starts the sandbox when none runs, from any directory of the project',
+  async here => {
+    const below = here.box.directory(join(here.box.project, 'src/deep'))
+    expect(await here.start(['exec', 'pwd'], { cwd: below }).ended).toMatchObject({
+      code: 0,
+      stdout: `${below}\n`,
+    })
+    const pid = here.supervisor()
+    expect(await here.pen('exec', '--cwd', 'src', '--', 'pwd')).toMatchObject({
+      stdout: `${here.box.project}/src\n`,
+    })
+    expect(await here.start(['status'], { cwd: below }).ended).toMatchObject({ code: 0 })
+    expect(here.supervisor()).toBe(pid)
+  },
+  { users: 'ordinary' },
+)
 
-unconfiguredTest('P14 a sandbox of a directory without a config is found from below it', async here => {
-  const below = here.box.directory(join(here.box.project, 'a/b'))
-  await here.pen(...START)
-  const status = await here.start(['status', '--json'], { cwd: below }).ended
-  expect(JSON.parse(status.stdout)).toMatchObject({ running: true, workspace: here.box.project })
-  // Also when the record is gone with the old one: the same sandbox comes back.
-  expect(await here.start(['restart'], { cwd: below }).ended).toMatchObject({ code: 0 })
-  expect(JSON.parse((await here.pen('status', '--json')).stdout).workspace).toBe(here.box.project)
-})
+unconfiguredTest(
+  'P14 a sandbox of a directory without a config is found from below it',
+  async here => {
+    const below = here.box.directory(join(here.box.project, 'a/b'))
+    await here.pen(...START)
+    const status = await here.start(['status', '--json'], { cwd: below }).ended
+    expect(JSON.parse(status.stdout)).toMatchObject({ running: true, workspace: here.box.project })
+    // Also when the record is gone with the old one: the same sandbox comes back.
+    expect(await here.start(['restart'], { cwd: below }).ended).toMatchObject({ code: 0 })
+    expect(JSON.parse((await here.pen('status', '--json')).stdout).workspace).toBe(here.box.project)
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P19 twenty starts at once make one sandbox, and all succeed', async here => {
-  const starts = await Promise.all(Array.from({ length: 20 }, () => here.pen(...START)))
-  expect(starts.map(({ code }) => code)).toEqual(Array.from({ length: 20 }, () => 0))
-  expect(starts.filter(({ stdout }) => stdout.includes('already running'))).toHaveLength(19)
-  const starters = here.audit().filter(({ kind }) => kind === 'run-start')
-  expect(starters).toHaveLength(1)
-  await until(
-    () => here.supervisors().length === 1,
-    10_000,
-    () => here.supervisors().join(' '),
-  )
-  expect(here.supervisors()).toEqual([here.supervisor() ?? 0])
-})
+lifecycleTest(
+  'P19 twenty starts at once make one sandbox, and all succeed',
+  async here => {
+    const starts = await Promise.all(Array.from({ length: 20 }, () => here.pen(...START)))
+    expect(starts.map(({ code }) => code)).toEqual(Array.from({ length: 20 }, () => 0))
+    expect(starts.filter(({ stdout }) => stdout.includes('already running'))).toHaveLength(19)
+    const starters = here.audit().filter(({ kind }) => kind === 'run-start')
+    expect(starters).toHaveLength(1)
+    await until(
+      () => here.supervisors().length === 1,
+      10_000,
+      () => here.supervisors().join(' '),
+    )
+    expect(here.supervisors()).toEqual([here.supervisor() ?? 0])
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P20 a start that fails says why, with its exit code, and leaves nothing', async here => {
-  await here.pen(...START)
-  await here.pen('stop')
-  const refused = await here.pen('start', '--detach', '--backend', 'process', '--allow', 'a..b:1')
-  const same = await here.pen('run', '--backend', 'process', '--allow', 'a..b:1', '--', 'true')
-  expect(refused.code).toBe(same.code)
-  expect(refused.stderr).toBe(same.stderr)
-  expect(await here.pen('status')).toMatchObject({ code: 1 })
-  expect(here.leftovers()).toEqual([])
-  await until(() => here.supervisors().length === 0)
-})
+lifecycleTest(
+  'P20 a start that fails says why, with its exit code, and leaves nothing',
+  async here => {
+    await here.pen(...START)
+    await here.pen('stop')
+    const refused = await here.pen('start', '--detach', '--backend', 'process', '--allow', 'a..b:1')
+    const same = await here.pen('run', '--backend', 'process', '--allow', 'a..b:1', '--', 'true')
+    expect(refused.code).toBe(same.code)
+    expect(refused.stderr).toBe(same.stderr)
+    expect(await here.pen('status')).toMatchObject({ code: 1 })
+    expect(here.leftovers()).toEqual([])
+    await until(() => here.supervisors().length === 0)
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P13 the wall time of a running sandbox ends it, and is reported', async here => {
-  await here.pen(...START, '--wall', '1s')
-  const pid = here.supervisor() ?? 0
-  const command = here.start(['exec', '--', 'sleep', '60'])
-  const ended = await command.ended
-  expect(ended.code).toBeGreaterThan(128)
-  expect(ended.stderr).toContain('limits.wall is 1 s; to raise it: --limit wall=2s')
-  await until(() => !lives(pid))
-  expect(here.leftovers()).toEqual([])
-  expect(here.audit()).toContainEqual(expect.objectContaining({ kind: 'limit-hit', limit: 'wall' }))
-})
+lifecycleTest(
+  'P13 the wall time of a running sandbox ends it, and is reported',
+  async here => {
+    await here.pen(...START, '--wall', '1s')
+    const pid = here.supervisor() ?? 0
+    const command = here.start(['exec', '--', 'sleep', '60'])
+    const ended = await command.ended
+    expect(ended.code).toBeGreaterThan(128)
+    expect(ended.stderr).toContain('limits.wall is 1 s; to raise it: --limit wall=2s')
+    await until(() => !lives(pid))
+    expect(here.leftovers()).toEqual([])
+    expect(here.audit()).toContainEqual(expect.objectContaining({ kind: 'limit-hit', limit: 'wall' }))
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P18 each command is in the audit when it begins and when it ends', async here => {
-  await here.pen(...START)
-  await here.sh('exit 4')
-  await here.pen('exec', '--', '/bin/echo', 'x'.repeat(5000))
-  const records = here.audit().filter(({ kind }) => String(kind).startsWith('exec-'))
-  expect(records).toMatchObject([
-    { kind: 'exec-start', execution: 1, command: ['/bin/sh', '-c', 'exit 4'], cwd: here.box.project },
-    { kind: 'exec-end', execution: 1, exitCode: 4 },
-    { kind: 'exec-start', execution: 2 },
-    { kind: 'exec-end', execution: 2, exitCode: 0 },
-  ])
-  expect(JSON.stringify(records).length).toBeLessThan(3000)
-  expect((await here.pen('logs', '--all')).stdout).toContain('started: /bin/sh -c "exit 4"')
-})
+lifecycleTest(
+  'P18 each command is in the audit when it begins and when it ends',
+  async here => {
+    await here.pen(...START)
+    await here.sh('exit 4')
+    await here.pen('exec', '--', '/bin/echo', 'x'.repeat(5000))
+    const records = here.audit().filter(({ kind }) => String(kind).startsWith('exec-'))
+    expect(records).toMatchObject([
+      { kind: 'exec-start', execution: 1, command: ['/bin/sh', '-c', 'exit 4'], cwd: here.box.project },
+      { kind: 'exec-end', execution: 1, exitCode: 4 },
+      { kind: 'exec-start', execution: 2 },
+      { kind: 'exec-end', execution: 2, exitCode: 0 },
+    ])
+    expect(JSON.stringify(records).length).toBeLessThan(3000)
+    expect((await here.pen('logs', '--all')).stdout).toContain('started: /bin/sh -c "exit 4"')
+  },
+  { users: 'ordinary' },
+)
 
 lifecycleTest('P4 rm removes the sandbox and leaves the project; volumes go only with a flag', async here => {
   here.box.file('kept.txt', 'mine')
@@ -189,16 +213,21 @@ lifecycleTest(
     expect(existsSync(here.stateDir)).toBe(false)
     mkdirSync(here.box.project)
   },
+  { users: 'ordinary' },
 )
 
-lifecycleTest('P16 start and its related verbs do not work inside a sandbox', async here => {
-  const verbs = ['start', 'stop', 'restart', 'status', 'shell', 'ls', 'stats', 'rm', 'gc']
-  for (const verb of verbs) {
-    const refused = await here.start([verb], { env: { AGENT_IN_SANDBOX: '1' } }).ended
-    expect([verb, refused.code]).toEqual([verb, 125])
-    expect(refused.stderr).toContain('INSIDE_SANDBOX')
-  }
-})
+lifecycleTest(
+  'P16 start and its related verbs do not work inside a sandbox',
+  async here => {
+    const verbs = ['start', 'stop', 'restart', 'status', 'shell', 'ls', 'stats', 'rm', 'gc']
+    for (const verb of verbs) {
+      const refused = await here.start([verb], { env: { AGENT_IN_SANDBOX: '1' } }).ended
+      expect([verb, refused.code]).toEqual([verb, 125])
+      expect(refused.stderr).toContain('INSIDE_SANDBOX')
+    }
+  },
+  { users: 'ordinary' },
+)
 
 lifecycleTest(
   'P14 a restart keeps the flags of the start, and takes others when they are given',
@@ -213,6 +242,7 @@ lifecycleTest(
     await here.pen('restart', '--env', 'FLAG=second')
     expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'second\n' })
   },
+  { users: 'ordinary' },
 )
 
 lifecycleTest(

@@ -121,6 +121,7 @@ lifecycleTest(
     expect([existsSync(planted), readdirSync(records)]).toEqual([false, []])
     expect(kinds(here, 'b')).toContain('quarantine')
   },
+  { users: 'ordinary' },
 )
 
 lifecycleTest(

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { sandboxId } from '../../src/config/project.ts'
 import { auditRecords } from '../audit-records.ts'
 import { Box } from '../conformance/box.ts'
-import { onLinux } from '../conformance/conformance.ts'
+import { type Options as Claim, onLinux } from '../conformance/conformance.ts'
 import { LAUNCHERS, PEN } from '../conformance/launcher.ts'
 import { Stopwatch } from '../stopwatch.ts'
 import { until } from '../until.ts'
@@ -138,11 +138,13 @@ export class ProjectSandbox {
   }
 }
 
+type LifecycleOptions = Pick<Claim, 'timeout' | 'users'>
+
 /** One test for each kind of user, in a project with a config. Stops what is left of the sandbox at the end. */
 export const lifecycleTest = (
   title: string,
   body: (here: ProjectSandbox) => Promise<void>,
-  timeout?: number,
+  options?: LifecycleOptions,
 ): void =>
   unconfiguredTest(
     title,
@@ -150,16 +152,16 @@ export const lifecycleTest = (
       here.configure()
       await body(here)
     },
-    timeout,
+    options,
   )
 
 /** The same, in a directory that pen does not know yet. */
 export function unconfiguredTest(
   title: string,
   body: (here: ProjectSandbox) => Promise<void>,
-  timeout = 60_000,
+  { timeout = 60_000, users }: LifecycleOptions = {},
 ): void {
-  for (const launcher of LAUNCHERS)
+  for (const launcher of users === 'ordinary' ? LAUNCHERS.slice(-1) : LAUNCHERS)
     onLinux(
       `${title} (${launcher.name})`,
       async () => {

@@ -73,7 +73,7 @@ lifecycleTest(
       expect(here.leftovers()).toEqual([])
     }
   },
-  90_000,
+  { timeout: 90_000 },
 )
 
 lifecycleTest(
@@ -96,6 +96,7 @@ lifecycleTest(
     }
     expect(await here.sh('echo works')).toMatchObject({ code: 0, stdout: 'works\n' })
   },
+  { users: 'ordinary' },
 )
 
 lifecycleTest(
@@ -141,18 +142,23 @@ lifecycleTest(
     expect(await here.sh('echo fine')).toMatchObject({ code: 0 })
     bystander.kill()
   },
+  { users: 'ordinary' },
 )
 
-lifecycleTest('P14 a supervisor that hangs is reported, and pen stop still ends it', async here => {
-  const known = pids()
-  await here.pen(...START)
-  const pid = here.supervisor() ?? 0
-  process.kill(pid, 'SIGSTOP')
-  const stopped = await here.start(['stop'], { timeoutMs: 40_000 }).ended
-  expect(stopped).toMatchObject({ code: 0 })
-  expect(lives(pid)).toBe(false)
-  expect(await untilAlone(known, 2000)).toEqual([])
-})
+lifecycleTest(
+  'P14 a supervisor that hangs is reported, and pen stop still ends it',
+  async here => {
+    const known = pids()
+    await here.pen(...START)
+    const pid = here.supervisor() ?? 0
+    process.kill(pid, 'SIGSTOP')
+    const stopped = await here.start(['stop'], { timeoutMs: 40_000 }).ended
+    expect(stopped).toMatchObject({ code: 0 })
+    expect(lives(pid)).toBe(false)
+    expect(await untilAlone(known, 2000)).toEqual([])
+  },
+  { users: 'ordinary' },
+)
 
 lifecycleTest(
   'P14 SIGTERM to a supervisor is a stop: commands are asked, everything ends, the record says so',
@@ -184,6 +190,7 @@ lifecycleTest(
     here.box.host(`rm -rf '${here.stateDir}'`)
     expect(await untilAlone(known, 6000)).toEqual([])
   },
+  { users: 'ordinary' },
 )
 
 lifecycleTest(
@@ -205,4 +212,5 @@ lifecycleTest(
     expect(readdirSync(join(here.stateDir, 'quarantine'))).toHaveLength(1)
     expect(await here.pen('rm', '--yes')).toMatchObject({ code: 0 })
   },
+  { users: 'ordinary' },
 )

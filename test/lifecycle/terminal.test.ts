@@ -57,27 +57,36 @@ lifecycleTest(
     expect(screen.seen).toContain('\x1b[31mred')
     await screen.ended()
   },
+  { users: 'ordinary' },
 )
 
-lifecycleTest('P14 a terminal that is closed ends its command', async here => {
-  await here.pen(...START)
-  const screen = screenOf(here.box, 'PEN exec -- sh -c "echo up; sleep 100"')
-  await screen.shows('up')
-  screen.close()
-  await until(() => here.audit().some(({ kind }) => kind === 'exec-end'))
-})
+lifecycleTest(
+  'P14 a terminal that is closed ends its command',
+  async here => {
+    await here.pen(...START)
+    const screen = screenOf(here.box, 'PEN exec -- sh -c "echo up; sleep 100"')
+    await screen.shows('up')
+    screen.close()
+    await until(() => here.audit().some(({ kind }) => kind === 'exec-end'))
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P15 stats refresh in place until q, and the terminal is restored', async here => {
-  await here.pen(...START)
-  using screen = screenOf(here.box, 'PEN stats; echo "code $?"; stty -a | grep -o " echo "')
-  await screen.shows('MEMORY')
-  await screen.shows('MEMORY')
-  screen.type('q')
-  await screen.shows('code 0')
-  await screen.shows('echo')
-  await screen.ended()
-  expect(screen.seen).toContain('\x1b[?25h')
-})
+lifecycleTest(
+  'P15 stats refresh in place until q, and the terminal is restored',
+  async here => {
+    await here.pen(...START)
+    using screen = screenOf(here.box, 'PEN stats; echo "code $?"; stty -a | grep -o " echo "')
+    await screen.shows('MEMORY')
+    await screen.shows('MEMORY')
+    screen.type('q')
+    await screen.shows('code 0')
+    await screen.shows('echo')
+    await screen.ended()
+    expect(screen.seen).toContain('\x1b[?25h')
+  },
+  { users: 'ordinary' },
+)
 
 lifecycleTest(
   'P15 pen start opens a shell on a terminal; leaving it leaves the sandbox running',
@@ -91,43 +100,52 @@ lifecycleTest(
     await screen.ended()
     expect(await here.pen('status')).toMatchObject({ code: 0 })
   },
+  { users: 'ordinary' },
 )
 
-lifecycleTest('P15 what takes longer than half a second shows progress at a terminal', async here => {
-  const stubborn = async () => {
-    await here.pen(...START)
-    await here
-      .start(['exec', '--', 'sh', '-c', 'trap "" TERM; echo up; while :; do sleep 1; done'])
-      .printed('up')
-  }
-  await stubborn()
-  using screen = screenOf(here.box, 'PEN stop; echo "code $?"')
-  await screen.shows('pen: stopping the sandbox …\r\n')
-  await screen.shows('code 0')
-  await screen.ended()
-  await stubborn()
-  expect(await here.pen('stop')).toMatchObject({ code: 0, stderr: '' })
-})
+lifecycleTest(
+  'P15 what takes longer than half a second shows progress at a terminal',
+  async here => {
+    const stubborn = async () => {
+      await here.pen(...START)
+      await here
+        .start(['exec', '--', 'sh', '-c', 'trap "" TERM; echo up; while :; do sleep 1; done'])
+        .printed('up')
+    }
+    await stubborn()
+    using screen = screenOf(here.box, 'PEN stop; echo "code $?"')
+    await screen.shows('pen: stopping the sandbox …\r\n')
+    await screen.shows('code 0')
+    await screen.ended()
+    await stubborn()
+    expect(await here.pen('stop')).toMatchObject({ code: 0, stderr: '' })
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P16 pen rm asks, and only yes removes', async here => {
-  await here.pen(...START)
-  for (const answer of ['\r', 'no\r', 'y\r', '\x04', '\x03']) {
-    using screen = screenOf(here.box, 'trap : INT; PEN rm; echo "code $?"')
+lifecycleTest(
+  'P16 pen rm asks, and only yes removes',
+  async here => {
+    await here.pen(...START)
+    for (const answer of ['\r', 'no\r', 'y\r', '\x04', '\x03']) {
+      using screen = screenOf(here.box, 'trap : INT; PEN rm; echo "code $?"')
+      await screen.shows('Type "yes" to confirm:')
+      screen.type(answer)
+      await screen.shows(/code (1|130)/)
+      expect([answer, (await here.pen('status')).code]).toEqual([answer, 0])
+    }
+    using closed = screenOf(here.box, 'PEN rm <&-; echo "code $?"')
+    await closed.shows('is not a terminal')
+    await closed.shows('code 2')
+    using screen = screenOf(here.box, 'PEN rm; echo "code $?"')
     await screen.shows('Type "yes" to confirm:')
-    screen.type(answer)
-    await screen.shows(/code (1|130)/)
-    expect([answer, (await here.pen('status')).code]).toEqual([answer, 0])
-  }
-  using closed = screenOf(here.box, 'PEN rm <&-; echo "code $?"')
-  await closed.shows('is not a terminal')
-  await closed.shows('code 2')
-  using screen = screenOf(here.box, 'PEN rm; echo "code $?"')
-  await screen.shows('Type "yes" to confirm:')
-  screen.type('yes\r')
-  await screen.shows('removed')
-  await screen.shows('code 0')
-  expect((await here.pen('status')).code).toBe(1)
-})
+    screen.type('yes\r')
+    await screen.shows('removed')
+    await screen.shows('code 0')
+    expect((await here.pen('status')).code).toBe(1)
+  },
+  { users: 'ordinary' },
+)
 
 lifecycleTest('P4 Ctrl-C during a start leaves no sandbox, or a complete one', async here => {
   const screen = screenOf(here.box, 'PEN start --detach; echo "code $?"')
@@ -151,4 +169,5 @@ lifecycleTest(
     await screen.shows('code 0')
     await screen.ended()
   },
+  { users: 'ordinary' },
 )

@@ -83,6 +83,7 @@ lifecycleTest(
     )
     expect(readFileSync(join(here.stateDir, 'config.json'), 'utf8')).toBe(config)
   },
+  { users: 'ordinary' },
 )
 
 const RUN = ['run', '--backend', 'process', '--offline', '--', 'sh', '-c', 'echo up; sleep 600']
@@ -133,6 +134,7 @@ lifecycleTest(
     expect(await here.pen('uninstall', '--yes')).toMatchObject({ code: 0 })
     expect(readdirSync(here.box.home).sort()).toEqual(['mine.txt', 'project', 'target'])
   },
+  { users: 'ordinary' },
 )
 
 lifecycleTest('P2 pen uninstall and pen gc follow no link of another user', async here => {
@@ -151,23 +153,27 @@ lifecycleTest('P2 pen uninstall and pen gc follow no link of another user', asyn
   expect(existsSync(file)).toBe(false)
 })
 
-lifecycleTest('P16 pen uninstall asks, and only yes removes', async here => {
-  await here.pen(...START)
-  const [pid] = here.supervisors()
-  expect(await here.pen('uninstall')).toMatchObject({ code: 2 })
-  expect(await here.start(['uninstall', '--yes'], { env: { AGENT_IN_SANDBOX: '1' } }).ended).toMatchObject({
-    code: 125,
-  })
-  for (const [answer, code] of [
-    ['no\r', 1],
-    ['yes\r', 0],
-  ] as const) {
-    expect(here.supervisors()).toEqual([pid ?? 0])
-    using screen = new Screen(here.box, `command ${PEN} uninstall; echo "code $?"`)
-    await screen.shows('Type "yes" to confirm:')
-    screen.type(answer)
-    await screen.shows(`code ${code}`)
-  }
-  await until(() => here.supervisors().length === 0)
-  expect(existsSync(state(here))).toBe(false)
-})
+lifecycleTest(
+  'P16 pen uninstall asks, and only yes removes',
+  async here => {
+    await here.pen(...START)
+    const [pid] = here.supervisors()
+    expect(await here.pen('uninstall')).toMatchObject({ code: 2 })
+    expect(await here.start(['uninstall', '--yes'], { env: { AGENT_IN_SANDBOX: '1' } }).ended).toMatchObject({
+      code: 125,
+    })
+    for (const [answer, code] of [
+      ['no\r', 1],
+      ['yes\r', 0],
+    ] as const) {
+      expect(here.supervisors()).toEqual([pid ?? 0])
+      using screen = new Screen(here.box, `command ${PEN} uninstall; echo "code $?"`)
+      await screen.shows('Type "yes" to confirm:')
+      screen.type(answer)
+      await screen.shows(`code ${code}`)
+    }
+    await until(() => here.supervisors().length === 0)
+    expect(existsSync(state(here))).toBe(false)
+  },
+  { users: 'ordinary' },
+)

@@ -1,11 +1,14 @@
 /** Completions of values, by the placeholder in help. A test finds placeholders without a row. */
 import { readFileGrants } from '../../config/grants/file-grants.ts'
 import { findProject, namesOf } from '../../config/project.ts'
+import { requestValue } from '../../control/client.ts'
+import { HOOKED_AGENTS } from '../../hooks/agents.ts'
 import { listSandboxes } from '../../lifecycle/list.ts'
 import { GROUPS } from '../../policy/network/groups.ts'
 import type { Limits } from '../../policy/policy.ts'
 import { PRESETS } from '../../policy/presets.ts'
 import { configSchema } from '../../policy/schema.ts'
+import type { SandboxStatus } from '../../run/status.ts'
 import type { FlagSpec } from '../frame/flag-spec.ts'
 import type { VerbTable } from '../frame/verb.ts'
 import { NOTHING, type Offer, offer, words } from './candidate.ts'
@@ -53,6 +56,10 @@ const sandboxes =
   }
 const anySandbox = sandboxes(() => true)
 
+const serversInside: Source = async () => {
+  const asked = await requestValue(findProject().stateDir, 'status')
+  return words(((asked?.value as Partial<SandboxStatus> | undefined)?.listening ?? []).map(String))
+}
 const sandboxNames: Source = () => words(namesOf(findProject().shared.stateDir))
 
 /** Values of flags, by their placeholder in help. */
@@ -116,9 +123,10 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'accept path': PATHS,
   'discard path': PATHS,
   'agent name': agentNames,
+  'hook agent': () => words(Object.keys(HOOKED_AGENTS)),
   'help verb': (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
-  // The host does not know which ports are open inside.
-  'forward port': () => NOTHING,
+  'forward port': serversInside,
+  'open port': serversInside,
   'completion shell': () => words(SHELLS),
 }
 

@@ -15,6 +15,7 @@ const VERBS: ReadonlyMap<string, 'known' | 'may-be-new'> = new Map([
     'ssh',
     'ssh-config',
     'forward',
+    'open',
     'status',
     'stats',
     'stop',

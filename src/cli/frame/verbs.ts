@@ -25,6 +25,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
       restart: () => import('../verbs/sandbox/restart.ts'),
       status: () => import('../verbs/sandbox/status.ts'),
       forward: () => import('../verbs/sandbox/forward.ts'),
+      open: () => import('../verbs/sandbox/open.ts'),
       ssh: () => import('../verbs/sandbox/ssh.ts'),
       'ssh-config': () => import('../verbs/sandbox/ssh-config.ts'),
       ls: () => import('../verbs/sandbox/ls.ts'),
@@ -95,6 +96,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     common: ['agent', 'build'],
     verbs: {
       agent: () => import('../verbs/agents/agent.ts'),
+      hook: () => import('../verbs/agents/hook.ts'),
       mcp: () => import('../verbs/agents/mcp.ts'),
       build: () => import('../verbs/agents/build.ts'),
     },
