@@ -35,6 +35,8 @@ export interface Review {
   readonly guard: Guard
   readonly accepted: Accepted
   readonly changes: readonly Change[]
+  /** Why `changes` do not say what git ignores. A list then has everything. */
+  readonly ignoresUnknown: PenError | undefined
   /** What the layer's git directory may have pinned in the user's repository. */
   readonly pinned: Pinned | undefined
   /** What a killed accept could not finish. */
@@ -68,21 +70,27 @@ export async function openReview(options: ReviewOptions, lock?: Lock): Promise<R
     const git = { repository: options.repository, base, directories, empty: emptyIn(dir) }
     return await mergeAll(await markDeleted(marked, { ...git, accepted }), { ...git, world })
   }
-  const changes = await withIgnored(await again(), options, places)
+  const shown = await withIgnored(await again(), options, places)
   const entry = `${stateDir}/git/${REVIEW_REPOSITORY}`
   const gitDir = options.repository?.dir
   const pinned = gitDir === undefined ? undefined : { gitDir, sandbox: world.sandbox.id, entry }
-  return { layer, places, guard: new Guard(options), accepted, changes, pinned, recovered, again }
+  return { layer, places, guard: new Guard(options), accepted, ...shown, pinned, recovered, again }
 }
 
-const withIgnored = async (
+async function withIgnored(
   changes: readonly Change[],
   { repository, world, workspace }: ReviewOptions,
   { layer }: Places,
-): Promise<readonly Change[]> =>
-  repository === undefined || changes.length === 0
-    ? changes
-    : await markIgnored(changes, { repository, world, workspace, empty: emptyIn(layer) })
+): Promise<Pick<Review, 'changes' | 'ignoresUnknown'>> {
+  if (repository === undefined || changes.length === 0) return { changes, ignoresUnknown: undefined }
+  try {
+    const options = { repository, world, workspace, empty: emptyIn(layer) }
+    return { changes: await markIgnored(changes, options), ignoresUnknown: undefined }
+  } catch (error) {
+    if (!(error instanceof PenError)) throw error
+    return { changes, ignoresUnknown: error }
+  }
+}
 
 const emptyIn = (layer: string): string => `${layer}/empty`
 

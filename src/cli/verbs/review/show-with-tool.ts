@@ -4,7 +4,7 @@ import { errnoOf, errnoText, PenError } from '../../../base/error.ts'
 import { runOnTerminal } from '../../../base/spawn.ts'
 import type { Change } from '../../../review/change.ts'
 import { copyContent } from '../../../review/digest.ts'
-import { type Entry, nameBytes, unlocked, withFile } from '../../../review/entry.ts'
+import { type Entry, pathBelow, unlocked, withFile } from '../../../review/entry.ts'
 import { type OpenDirectories, parentOf } from '../../../review/open-directories.ts'
 
 /**
@@ -91,6 +91,3 @@ function copyFile(to: Buffer, { path, after }: Change, entry: Entry, directories
     closeSync(fd)
   }
 }
-
-const pathBelow = (side: string, path: string): Buffer =>
-  Buffer.concat([Buffer.from(`${side}/`), Buffer.from(nameBytes(path))])
