@@ -3,13 +3,14 @@ import { rmSync } from 'node:fs'
 import { removeLeftovers, writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { ownProgram } from '../base/own-program.ts'
+import { quoteWord } from '../base/printable.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { findHome } from '../config/locate.ts'
 import { withLock } from '../config/lock.ts'
 import { makeStateDirectory } from '../config/project.ts'
 import { HOOKED_AGENTS, type HookedName, type HookFile, type Scope } from './agents.ts'
 import { fullPath, type Place, readPlace, removePlace, writePlace } from './hook-file.ts'
-import { execWords, oneWord } from './judge-call.ts'
+import { execWords } from './judge-call.ts'
 import { insertEntry, refuseMarked, removeEntry } from './settings-text.ts'
 
 export interface Change {
@@ -39,7 +40,7 @@ export function hookLine(agent: HookedName, project: string | undefined): string
   const call = [...ownProgram(), '__hook', agent, ...(project === undefined ? [] : [project])]
   const failed =
     "echo 'pen did not answer, so nothing was run. The user can run: pen hook --remove' >&2; exit 2;"
-  return `[ -e /run/pen ] || ${call.map(oneWord).join(' ')} || { ${failed} }`
+  return `[ -e /run/pen ] || ${call.map(quoteWord).join(' ')} || { ${failed} }`
 }
 
 /** What `pen hook AGENT` would write. Nothing is written yet. */

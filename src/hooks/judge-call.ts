@@ -3,7 +3,7 @@
  * word, and its paths are judged by the project's policy.
  */
 import { resolve } from '../base/posix-path.ts'
-import { asWord } from '../base/printable.ts'
+import { asWord, quoteWord } from '../base/printable.ts'
 import { explainPath } from '../policy/explain-path.ts'
 import type { FileAccess } from '../policy/files/decide-file.ts'
 import { type HostPath, isWithin, type PathWorld } from '../policy/files/path.ts'
@@ -66,12 +66,8 @@ const SHELL = 'exec "$(command -v bash || echo sh)" -c "$0"'
 function intoSandbox(command: string, input: ToolCall['input'], { pen, world }: CallContext): Verdict {
   if (command.includes('\0')) return refuse('the command has a NUL byte')
   const words = [...execWords(pen, world.workspace), 'sh', '-c', SHELL, command]
-  return { kind: 'rewrite', input: { ...input, command: words.map(oneWord).join(' ') } }
+  return { kind: 'rewrite', input: { ...input, command: words.map(quoteWord).join(' ') } }
 }
-
-/** One word for sh, bash and zsh, and for the parser of Codex's rules. */
-export const oneWord = (text: string): string =>
-  /^[\w./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`
 
 const PATH_FIELDS = ['file_path', 'filePath', 'notebook_path', 'absolute_path', 'target_file', 'path']
 

@@ -47,7 +47,7 @@ test('image, plain packages, user, variables and ports become a config; the rest
       { guest: 5173, host: 5173 },
     ],
   })
-  expect(setup).toEqual(['npm ci', "echo 'it'\\''s'"])
+  expect(setup).toEqual(['npm ci', `echo 'it'"'"'s'`])
   expect(left.map(({ what }) => what)).toEqual([
     'features: ghcr.io/devcontainers/features/python:1',
     'features: ghcr.io/devcontainers/features/docker-in-docker:2',

@@ -3,6 +3,7 @@
  * each value is checked before it is taken, and everything else is listed.
  */
 import { dirname, resolve } from '../base/posix-path.ts'
+import { quoteWord } from '../base/printable.ts'
 import { isObject, type JsonObject, type JsonValue } from '../config/json/json.ts'
 import { isWithin } from '../policy/files/path.ts'
 import { parsePort } from '../policy/network/port.ts'
@@ -135,12 +136,9 @@ const takeSetup: Take = (value, draft) => {
   for (const command of commands)
     if (typeof command === 'string') draft.setup.push(command)
     else if (Array.isArray(command) && command.every(word => typeof word === 'string'))
-      draft.setup.push((command as readonly string[]).map(quoted).join(' '))
+      draft.setup.push((command as readonly string[]).map(quoteWord).join(' '))
     else leave(draft, 'postCreateCommand', 'it is not a command')
 }
-
-const quoted = (word: string): string =>
-  /^[\w./@%+=:,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 
 const TAKES: Readonly<Record<string, Take>> = {
   name: () => undefined,
