@@ -1,6 +1,7 @@
 /** The review layer of a sandbox, with its changes as accept would apply them now. */
 import { existsSync, lstatSync } from 'node:fs'
 import type { BoxWorld } from '../backend/box.ts'
+import { PenError } from '../base/error.ts'
 import { type Lock, takeLock } from '../config/lock.ts'
 import type { Pinned } from '../repository/copy/pin-tips.ts'
 import { HostGit } from '../repository/git/host-git.ts'
