@@ -289,6 +289,7 @@ export class ControlServer {
       number: execution,
       killed: () => serving.limits.look(),
       unheard: () => serving.running.kill(),
+      isCopied: () => serving.limits.isCopied,
       timeoutMs,
       send: bytes => socket.send(bytes),
       done: isTold => {

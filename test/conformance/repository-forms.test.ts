@@ -23,6 +23,15 @@ const FORMS: Readonly<Record<string, string>> = {
   'a repository beside .jj': `${G} clone -q source project; mkdir -p project/.jj/repo; echo .jj >>project/.git/info/exclude`,
 }
 
+/** The others are mounted as every repository is. */
+const MOUNTED_ELSEWHERE = [
+  'a git directory elsewhere',
+  'a bare repository with a worktree',
+  'a clone that borrows objects',
+  'a linked worktree with a submodule',
+]
+const once = 'it is mounted in a container as any repository'
+
 function make(box: Box, form: string): void {
   box.host(`${SOURCE}; ${FORMS[form]}`)
 }
@@ -41,5 +50,5 @@ for (const form of Object.keys(FORMS))
         box.host('git log -1 --format=%s; git status --short; git fsck 2>&1 | grep -v notice || true'),
       ).toBe('inside\n')
     },
-    { users: 'ordinary' },
+    { users: 'ordinary', ...(!MOUNTED_ELSEWHERE.includes(form) && { once }) },
   )

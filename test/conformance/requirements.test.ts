@@ -72,37 +72,45 @@ conformance(
   { ...onlyRootLauncher, needs: 'ownUserNamespace' },
 )
 
-conformance('P20 an impossible request stops before anything runs, with a fix', async box => {
-  const cases: readonly (readonly [number, readonly string[]])[] = [
-    [2, ['--backend', 'apple']],
-    [2, ['--read', '/']],
-    [2, ['--write', box.home]],
-    [2, ['--write', '/proc']],
-    [2, ['--read', '~root/x']],
-    [2, ['--limit', 'memory=4G']],
-    [2, ['--wall', '0s']],
-    [2, ['--env', '=x']],
-    [2, ['--no-such-flag']],
-    [2, ['--profile', 'loose']],
-    [2, ['--deny', 'a/**/secret']],
-  ]
-  for (const [code, flags] of cases) {
-    const { code: actual, stderr } = await box.sh(MARK, { flags })
-    expect([flags, actual, ran(box)]).toEqual([flags, code, false])
-    expect([flags, /^ {2}fix: \S/m.test(stderr)]).toEqual([flags, true])
-  }
-  expect((await box.sh(MARK, { flags: ['--deny', '**/secret'] })).code).toBe(0)
-  expect(ran(box)).toBe(true)
-})
+conformance(
+  'P20 an impossible request stops before anything runs, with a fix',
+  async box => {
+    const cases: readonly (readonly [number, readonly string[]])[] = [
+      [2, ['--backend', 'apple']],
+      [2, ['--read', '/']],
+      [2, ['--write', box.home]],
+      [2, ['--write', '/proc']],
+      [2, ['--read', '~root/x']],
+      [2, ['--limit', 'memory=4G']],
+      [2, ['--wall', '0s']],
+      [2, ['--env', '=x']],
+      [2, ['--no-such-flag']],
+      [2, ['--profile', 'loose']],
+      [2, ['--deny', 'a/**/secret']],
+    ]
+    for (const [code, flags] of cases) {
+      const { code: actual, stderr } = await box.sh(MARK, { flags })
+      expect([flags, actual, ran(box)]).toEqual([flags, code, false])
+      expect([flags, /^ {2}fix: \S/m.test(stderr)]).toEqual([flags, true])
+    }
+    expect((await box.sh(MARK, { flags: ['--deny', '**/secret'] })).code).toBe(0)
+    expect(ran(box)).toBe(true)
+  },
+  { once: 'it stops before there is a backend' },
+)
 
-conformance('P20 a gap stops the run until it is accepted by name', async box => {
-  expect((await pen(box, 'config', 'set', 'ssh.agent', `SHA256:${'A'.repeat(43)}`)).code).toBe(0)
-  const { code, stderr } = await box.sh(MARK)
-  expect([code, ran(box)]).toEqual([125, false])
-  expect(stderr).toMatch(/^ {2}fix: \S/m)
-  expect((await box.sh(MARK, { flags: ['--accept-gap', 'no-ssh-agent'] })).code).toBe(0)
-  expect(ran(box)).toBe(true)
-})
+conformance(
+  'P20 a gap stops the run until it is accepted by name',
+  async box => {
+    expect((await pen(box, 'config', 'set', 'ssh.agent', `SHA256:${'A'.repeat(43)}`)).code).toBe(0)
+    const { code, stderr } = await box.sh(MARK)
+    expect([code, ran(box)]).toEqual([125, false])
+    expect(stderr).toMatch(/^ {2}fix: \S/m)
+    expect((await box.sh(MARK, { flags: ['--accept-gap', 'no-ssh-agent'] })).code).toBe(0)
+    expect(ran(box)).toBe(true)
+  },
+  { once: 'it stops before there is a backend' },
+)
 
 conformance('P20 an unusable home stops the run with the reason; a good one does not', async box => {
   const locked = box.directory(join(box.root, 'locked'))
@@ -199,8 +207,12 @@ conformance(
   { ...onlyRootLauncher, needs: 'callersMounts' },
 )
 
-conformance('P20 pen inside pen is refused', async box => {
-  const { code, stderr } = await box.sh(MARK, { env: { AGENT_IN_SANDBOX: '1' } })
-  expect([code, ran(box)]).toEqual([125, false])
-  expect(stderr).toContain('INSIDE_SANDBOX')
-})
+conformance(
+  'P20 pen inside pen is refused',
+  async box => {
+    const { code, stderr } = await box.sh(MARK, { env: { AGENT_IN_SANDBOX: '1' } })
+    expect([code, ran(box)]).toEqual([125, false])
+    expect(stderr).toContain('INSIDE_SANDBOX')
+  },
+  { once: 'it stops before there is a backend' },
+)

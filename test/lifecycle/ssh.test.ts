@@ -10,7 +10,7 @@ import { lifecycleTest, type ProjectSandbox, START } from './project-sandbox.ts'
 import { provesEveryday, SshClient } from './ssh-client.ts'
 
 const STRANGER = 54_321
-const SIZE = 32_000_000
+const SIZE = 10_000_000
 
 /** Processes that serve an SSH connection of this home. */
 const serving = ({ box }: ProjectSandbox): string[] =>
@@ -47,64 +47,72 @@ lifecycleTest('ssh, sftp, scp and rsync of the host work in a sandbox without an
   expect(there.stdout.trim()).toBe(String(SIZE))
 })
 
-lifecycleTest('P15 a shell over SSH has a terminal, which the sandbox cannot drive', async here => {
-  await here.pen(...START)
-  const client = await SshClient.of(here)
-  const env = { TERM: 'xterm-256color', COLORTERM: 'truecolor', SECRET: 'value', LC_SECRET: 'value' }
-  const flags = ['-tt', '-o', 'SendEnv=SECRET LC_* COLORTERM', '-A', '-X']
-  const script = `stty size; pwd; printf 'clip\\033]52;c;c2VjcmV0\\007board\\n'; env; exit 3\n`
-  const said = await client.ssh([], { stdin: script, env, flags })
-  expect([said.code, said.stdout]).toEqual([3, expect.stringContaining(`\r\n${here.box.project}\r\n`)])
-  expect(said.stdout).toContain('clipboard\r\n')
-  expect(said.stdout).toContain('TERM=xterm-256color\r\n')
-  expect(said.stdout).toContain('COLORTERM=truecolor\r\n')
-  // No variable of the host, no agent and no display, although the client asks for all.
-  expect(said.stdout).not.toMatch(/SECRET=|SSH_AUTH_SOCK|DISPLAY/)
-  expect(here.audit().filter(({ kind }) => kind === 'exec-start')).toHaveLength(1)
-})
+lifecycleTest(
+  'P15 a shell over SSH has a terminal, which the sandbox cannot drive',
+  async here => {
+    await here.pen(...START)
+    const client = await SshClient.of(here)
+    const env = { TERM: 'xterm-256color', COLORTERM: 'truecolor', SECRET: 'value', LC_SECRET: 'value' }
+    const flags = ['-tt', '-o', 'SendEnv=SECRET LC_* COLORTERM', '-A', '-X']
+    const script = `stty size; pwd; printf 'clip\\033]52;c;c2VjcmV0\\007board\\n'; env; exit 3\n`
+    const said = await client.ssh([], { stdin: script, env, flags })
+    expect([said.code, said.stdout]).toEqual([3, expect.stringContaining(`\r\n${here.box.project}\r\n`)])
+    expect(said.stdout).toContain('clipboard\r\n')
+    expect(said.stdout).toContain('TERM=xterm-256color\r\n')
+    expect(said.stdout).toContain('COLORTERM=truecolor\r\n')
+    // No variable of the host, no agent and no display, although the client asks for all.
+    expect(said.stdout).not.toMatch(/SECRET=|SSH_AUTH_SOCK|DISPLAY/)
+    expect(here.audit().filter(({ kind }) => kind === 'exec-start')).toHaveLength(1)
+  },
+  { users: 'ordinary' },
+)
 
-lifecycleTest('P10 ssh -L reaches servers of the sandbox and nothing else, until pen stop', async here => {
-  await here.pen(...START)
-  const client = await SshClient.of(here)
-  const server = await serveInside(here, 3000)
-  const [good, other, socket] = [await freePort(), await freePort(), join(here.box.home, 'master')]
-  const flags = ['-M', '-S', socket, '-L', `${good}:localhost:3000`, '-L', `${other}:192.0.2.1:80`]
-  const master = client.begin([], { flags: [...flags, '-N'], timeoutMs: 60_000 })
-  await until(() => existsSync(socket), 10_000)
-  expect(await exchange(good, 'x')).toBe('hello x')
-  expect(await exchange(other, 'x')).toMatch(/^(ECONNRESET)?$/)
-  // A second session over the first connection.
-  const over = ['-S', socket, '-o', 'ProxyCommand=false']
-  expect(await client.ssh(['echo over'], { flags: over })).toMatchObject({ code: 0, stdout: 'over\n' })
-  // One that breaks ends its command, and no other.
-  const broken = client.begin(['echo up; sleep 1234'], { flags: over })
-  await broken.printed('up')
-  broken.child.kill('SIGKILL')
-  await until(async () => (await here.sh('pgrep -f "sleep 123[4]"')).code === 1, 5000)
-  expect(await client.ssh(['echo over'], { flags: over })).toMatchObject({ code: 0, stdout: 'over\n' })
-  const back = await client.ssh(['true'], {
-    flags: ['-S', 'none', '-o', 'ExitOnForwardFailure=yes', '-R', '0:x:1'],
-  })
-  expect(back.code).toBe(255)
-  expect(serving(here)).toHaveLength(1)
-  const running = client.begin(['sleep 60'], { flags: ['-S', 'none'] })
-  await until(() => serving(here).length === 2, 10_000)
+lifecycleTest(
+  'P10 ssh -L reaches servers of the sandbox and nothing else, until pen stop',
+  async here => {
+    await here.pen(...START)
+    const client = await SshClient.of(here)
+    const server = await serveInside(here, 3000)
+    const [good, other, socket] = [await freePort(), await freePort(), join(here.box.home, 'master')]
+    const flags = ['-M', '-S', socket, '-L', `${good}:localhost:3000`, '-L', `${other}:192.0.2.1:80`]
+    const master = client.begin([], { flags: [...flags, '-N'], timeoutMs: 60_000 })
+    await until(() => existsSync(socket), 10_000)
+    expect(await exchange(good, 'x')).toBe('hello x')
+    expect(await exchange(other, 'x')).toMatch(/^(ECONNRESET)?$/)
+    // A second session over the first connection.
+    const over = ['-S', socket, '-o', 'ProxyCommand=false']
+    expect(await client.ssh(['echo over'], { flags: over })).toMatchObject({ code: 0, stdout: 'over\n' })
+    // One that breaks ends its command, and no other.
+    const broken = client.begin(['echo up; sleep 1234'], { flags: over })
+    await broken.printed('up')
+    broken.child.kill('SIGKILL')
+    await until(async () => (await here.sh('pgrep -f "sleep 123[4]"')).code === 1, 5000)
+    expect(await client.ssh(['echo over'], { flags: over })).toMatchObject({ code: 0, stdout: 'over\n' })
+    const back = await client.ssh(['true'], {
+      flags: ['-S', 'none', '-o', 'ExitOnForwardFailure=yes', '-R', '0:x:1'],
+    })
+    expect(back.code).toBe(255)
+    expect(serving(here)).toHaveLength(1)
+    const running = client.begin(['sleep 60'], { flags: ['-S', 'none'] })
+    await until(() => serving(here).length === 2, 10_000)
 
-  expect(await here.pen('stop')).toMatchObject({ code: 0 })
-  expect((await running.ended).code).not.toBe(0)
-  expect((await master.ended).code).toBe(255)
-  await server.ended
-  expect(await exchange(good, 'x')).toBe('ECONNREFUSED')
-  await until(() => serving(here).length === 0, 5000)
-  expect(here.leftovers()).toEqual([])
-  // An editor that reconnects does not bring the sandbox back without its flags; pen ssh does.
-  const late = await client.ssh(['true'])
-  expect([late.code, late.stderr]).toEqual([
-    255,
-    expect.stringContaining('pen: STATE: the sandbox is not running'),
-  ])
-  expect((await here.pen('ssh', '--', 'true')).code).toBe(0)
-})
+    expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    expect((await running.ended).code).not.toBe(0)
+    expect((await master.ended).code).toBe(255)
+    await server.ended
+    expect(await exchange(good, 'x')).toBe('ECONNREFUSED')
+    await until(() => serving(here).length === 0, 5000)
+    expect(here.leftovers()).toEqual([])
+    // An editor that reconnects does not bring the sandbox back without its flags; pen ssh does.
+    const late = await client.ssh(['true'])
+    expect([late.code, late.stderr]).toEqual([
+      255,
+      expect.stringContaining('pen: STATE: the sandbox is not running'),
+    ])
+    expect((await here.pen('ssh', '--', 'true')).code).toBe(0)
+  },
+  { users: 'ordinary' },
+)
 
 lifecycleTest('P25 a connection after a crash brings the sandbox back with its flags', async here => {
   await here.pen(...START, '--env', 'MARK=kept')
@@ -181,4 +189,5 @@ lifecycleTest(
     expect(statSync(target).mode & 0o777).toBe(0o640)
     expect(existsSync(join(box.home, '.pen'))).toBe(false)
   },
+  { users: 'ordinary' },
 )

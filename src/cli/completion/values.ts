@@ -8,9 +8,11 @@ import { GROUPS } from '../../policy/network/groups.ts'
 import type { Limits } from '../../policy/policy.ts'
 import { PRESETS } from '../../policy/presets.ts'
 import { configSchema } from '../../policy/schema.ts'
+import { listCheckpoints } from '../../review/checkpoint/checkpoint.ts'
 import type { SandboxStatus } from '../../run/status.ts'
 import type { FlagSpec } from '../frame/flag-spec.ts'
 import type { VerbTable } from '../frame/verb.ts'
+import { WHY } from '../render/checkpoints.ts'
 import { NOTHING, type Offer, offer, words } from './candidate.ts'
 import { grantedHosts, refusedHosts, ruledHosts, seenHosts, storedRuns } from './recent-hosts.ts'
 import { SHELLS } from './scripts.ts'
@@ -54,6 +56,13 @@ const sandboxes =
     const known = (await listSandboxes({ repair: false })).filter(({ state }) => isWanted(state))
     return offer(known.map(({ id, workspace = 'never started' }) => ({ value: id, about: workspace })))
   }
+const checkpoints: Source = (_, { name }) =>
+  offer(
+    listCheckpoints(findProject(undefined, name).stateDir).map(one => ({
+      value: one.name,
+      about: WHY[one.why],
+    })),
+  )
 const anySandbox = sandboxes(() => true)
 
 const serversInside: Source = async () => {
@@ -72,6 +81,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
   KEY: (_, { env }) => words(Object.keys(env).filter(name => /_(KEY|TOKEN|SECRET)$/.test(name))),
   FIELD: () => words(['authorization', 'x-api-key']),
   'KEY=VALUE': limitExamples,
+  CHECKPOINT: checkpoints,
   GROUP: groupNames,
   ID: (_, { name }) => words(storedRuns(name), 'stored run'),
   // Positions in a file cannot be guessed.
@@ -122,6 +132,10 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'diff path': PATHS,
   'accept path': PATHS,
   'discard path': PATHS,
+  'checkpoint name': () => NOTHING,
+  'rollback name': checkpoints,
+  'compare first': sandboxNames,
+  'compare second': sandboxNames,
   'agent name': agentNames,
   'hook agent': () => words(Object.keys(HOOKED_AGENTS)),
   'help verb': (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),

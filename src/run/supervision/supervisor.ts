@@ -92,6 +92,7 @@ export class Supervisor {
       }
     }, plan.limits.wall)
     let compiling: NodeJS.Timeout | undefined
+    let stopPauses = (): void => undefined
     try {
       this.#recordStart()
       limits.onHit(hit => {
@@ -112,6 +113,7 @@ export class Supervisor {
       this.#sandbox.repository?.watch(event => audit.record(event))
       phase(isCommand ? 'command started' : 'exec daemon started')
       const files = serveFiles(this.#sandbox, this.#lines)
+      if (plan.layer !== undefined) stopPauses = (await import('../pause.ts')).servePauses(this.#sandbox)
       const working = this.#workload(stopping)
       // From here on there may be hours of traffic, so compiling pays.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
@@ -135,6 +137,7 @@ export class Supervisor {
     } finally {
       clearTimeout(wall)
       clearTimeout(compiling)
+      stopPauses()
       this.#sandbox.forwarding.close()
       stopping.done()
       forget()
