@@ -10,9 +10,8 @@ import { PEN } from './launcher.ts'
 import { stateDir } from './pen-command.ts'
 
 const REVIEW = { flags: ['--review'] }
-const HERE: Options = { needs: 'hostKernel' }
 /** The layer of every backend is mounted and looked at by the same code. */
-const ONCE: Options = { ...HERE, once: 'what containers share with processes is tried there' }
+const ONCE: Options = { once: 'what containers share with processes is tried there' }
 
 /** Kind, mode, owner, times, size and content of everything in the project. pen's pin of borrowed commits may come and go. */
 function everything(dir: string): string[] {
@@ -75,24 +74,16 @@ conformance(
     const locked = await box.sh('cat other', REVIEW)
     expect([locked.stdout, locked.stderr]).toEqual(['renamed', expect.stringContaining('had locked')])
   },
-  HERE,
 )
 
-conformance(
-  'P23 files of a review belong to the user, on the disk and inside',
-  async box => {
-    box.file('old', 'x')
-    const ran = await box.sh(
-      'id -u; echo x > new; echo x >> old; mkdir dir; stat -c %u . old new dir',
-      REVIEW,
-    )
-    const [uid, ...owners] = ran.stdout.trim().split('\n')
-    expect(owners).toEqual(Array(4).fill(uid))
-    for (const name of ['.', 'old', 'new', 'dir'])
-      expect([name, lstatSync(join(upper(box), name)).uid]).toEqual([name, box.launcher.who.uid])
-  },
-  HERE,
-)
+conformance('P23 files of a review belong to the user, on the disk and inside', async box => {
+  box.file('old', 'x')
+  const ran = await box.sh('id -u; echo x > new; echo x >> old; mkdir dir; stat -c %u . old new dir', REVIEW)
+  const [uid, ...owners] = ran.stdout.trim().split('\n')
+  expect(owners).toEqual(Array(4).fill(uid))
+  for (const name of ['.', 'old', 'new', 'dir'])
+    expect([name, lstatSync(join(upper(box), name)).uid]).toEqual([name, box.launcher.who.uid])
+})
 
 conformance(
   'P23 commits, a rebase and a worktree inside a review stay inside, and the next run has them',
@@ -135,7 +126,7 @@ conformance(
       box.host('git log -1 --format=%s; git for-each-ref --format="%(refname)" refs/heads refs/tags'),
     ).toBe('second\nrefs/heads/main\nrefs/tags/mine\n')
   },
-  { ...HERE, users: 'ordinary' },
+  { users: 'ordinary' },
 )
 
 conformance(
@@ -155,7 +146,7 @@ conformance(
     expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(box.root)
     expect(readFileSync(join(box.project, 'f'), 'utf8')).toBe('x')
   },
-  { ...HERE, users: 'ordinary' },
+  { users: 'ordinary' },
 )
 
 conformance(
@@ -169,7 +160,7 @@ conformance(
     expect(readdirSync(upper(box)).sort()).toEqual(['a', 'output'])
     expect(readdirSync(box.project)).toEqual(['a'])
   },
-  { ...HERE, users: 'ordinary' },
+  { users: 'ordinary' },
 )
 
 conformance(
@@ -186,7 +177,7 @@ conformance(
     expect([granted.code, granted.stderr]).toEqual([2, expect.stringContaining('has something else there')])
     expect(readdirSync(victim)).toEqual([])
   },
-  { ...HERE, users: 'ordinary' },
+  { users: 'ordinary' },
 )
 
 conformance(
