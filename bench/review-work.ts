@@ -1,6 +1,6 @@
 /**
- * Review workspaces at work: `npm ci` with and without review, and three sandboxes at once. Then a file of 4 GiB and
- * 100,000 changed files, shown, accepted, and accepted after a SIGKILL. Takes minutes, 10 GiB, and packages from npm.
+ * Review workspaces at work: `npm ci` with and without review, and three sandboxes at once. A file of 4 GiB and 100,000 changed files are
+ * shown, then accepted, with a SIGKILL of the first accept. Takes minutes, 10 GiB of disk, and packages from npm.
  *
  *   bun bench/review-work.ts [npm] [three] [large] [many]
  */
@@ -19,7 +19,7 @@ const project = join(home, 'project')
 const cache = join(home, 'npm')
 const env = { PATH: process.env['PATH'] ?? '', HOME: home }
 
-/** `pen diff` ends with 1 when there are changes. Seconds of the clock, and of the processor in all that it waited for. */
+/** `pen diff` ends with 1 when there are changes. `wall` is in seconds. */
 function run(argv: readonly string[], codes = [0]): { readonly wall: number; readonly stdout: string } {
   const began = performance.now()
   const { exitCode, stdout, stderr } = Bun.spawnSync([...argv], {

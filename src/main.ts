@@ -38,6 +38,7 @@ const HIDDEN = new Map([
         mode.runPart(argv.slice(1), words => dispatch(words, context)),
       ),
   ],
+  ['__hook', () => import('./hooks/answer.ts').then(mode => mode.answerHook(argv.slice(1)))],
   ['__supervisor', () => import('./lifecycle/detached.ts').then(mode => mode.superviseDetached())],
   ['__start', () => import('./lifecycle/start-for-program.ts').then(mode => mode.startForProgram())],
   ['__supervise', () => import('./backend/soft/gate/supervise.ts').then(mode => mode.supervise())],

@@ -42,10 +42,14 @@ function placeOf(file: string): string {
 }
 
 function manifestAt(folder: string): { readonly name: string; readonly license: string } {
-  const { name, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
     name: string
     license?: unknown
+    /** As npm wanted it before 2014. */
+    licenses?: readonly { readonly type: string }[]
   }
-  if (typeof license !== 'string') throw new Error(`${name} does not say its license`)
+  const { name, licenses = [] } = manifest
+  const license = manifest.license ?? licenses.map(({ type }) => type).join(' OR ')
+  if (typeof license !== 'string' || license === '') throw new Error(`${name} does not say its license`)
   return { name, license }
 }

@@ -196,6 +196,14 @@ interface Fields {
     /** `done`, or the reason of the failure: `revoked`, `expired`, `client`, `absent`… */
     readonly reason: string
   }
+  /** A key of the host's SSH agent signs. `target` is a server, or the purpose of a signature. */
+  'agent-signed': { readonly key: string; readonly target: string }
+  'agent-refused': {
+    readonly key: string
+    readonly reason: 'not-granted'
+    readonly why: string
+    readonly fix: string
+  }
   'grants-changed': Change
   /** Deny rules begin with `deny `. Connections that end for it have their own records. */
   'policy-changed': Change & {
@@ -297,6 +305,8 @@ export const VERDICTS: Readonly<Record<Kind, Verdict>> = {
   'broker-allowed': 'allow',
   'broker-denied': 'deny',
   'broker-ended': 'note',
+  'agent-signed': 'allow',
+  'agent-refused': 'deny',
   'grants-changed': 'note',
   'policy-changed': 'note',
   'policy-edit-refused': 'error',

@@ -122,6 +122,15 @@ function lineFor(event: AuditEventInput): LineText | undefined {
       if (!PLAIN.test(event.path)) return undefined
       return { start: `refused: ${place}`, end: toAllow(event.fix), place, until: undefined }
     }
+    case 'agent-refused': {
+      const place = `key ${event.key}`
+      return {
+        start: `refused: ${place}`,
+        end: `: ${event.why}${toAllow(event.fix)}`,
+        place,
+        until: undefined,
+      }
+    }
     case 'connection-denied': {
       const place = placeOf(event)
       const { fix, why, reason, name } = event

@@ -149,6 +149,10 @@ export interface Running {
   readonly mounts?: LiveMounts
 }
 
+/** A virtual machine is paused with its QEMU. Processes in another kernel, or of another user, cannot be. */
+export const canBePaused = ({ ownKernel, filesPid, reach }: Running): boolean =>
+  (ownKernel !== true || filesPid !== undefined) && reach === undefined
+
 /** Where the sandbox's first process starts: its cgroup and its network namespace. */
 export interface Placement {
   /** Open cgroup files that the process joins before anything else. */

@@ -54,5 +54,12 @@ export const inQuotes = (printed: string): string => `"${printed.replaceAll('"',
  */
 export function shellWord(text: string): string | undefined {
   if (!/^[\x20-\x7e]{1,512}$/.test(text)) return undefined
-  return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+  return quoteWord(text)
 }
+
+/**
+ * One word for sh, bash and zsh, whatever is in it. A quote is quoted by double quotes, because the rules of Codex cannot read a
+ * backslash there.
+ */
+export const quoteWord = (text: string): string =>
+  /^[\w./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`

@@ -2,11 +2,13 @@
 import { lstatSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import type { GroupName } from '../policy/network/groups.ts'
+import { parseLayer } from '../policy/parse.ts'
 import { rewriteLiveConfig, sameBytes, whileLocked } from './edit.ts'
-import { printJson } from './json/json.ts'
+import { type JsonObject, type JsonValue, printJson, readJson } from './json/json.ts'
 import { findLive } from './layers.ts'
 import { confirmPathStays, DOCUMENTS, ownerOf, PenDirectory } from './pen-directory.ts'
 import type { Project } from './project.ts'
+import { publicSuffixTest } from './public-suffix.ts'
 
 export interface Initialized {
   /** Whether `.pen/config.json` was written. */
@@ -38,6 +40,27 @@ export async function initialize(project: Project, schema: string): Promise<Init
   }
 }
 
+/**
+ * Writes a config into the project that is not in force: the user reads it and applies it. False when the project already
+ * has any configuration.
+ */
+export async function propose(
+  project: Project,
+  schema: string,
+  config: Readonly<Record<string, JsonValue>>,
+): Promise<boolean> {
+  const { world } = project
+  const text = printJson({ ...initialConfig(world.workspace).config, ...config })
+  const check = {
+    name: '.pen/config.json',
+    trust: 'user' as const,
+    world,
+    isPublicSuffix: await publicSuffixTest(['*']),
+  }
+  parseLayer(readJson(Buffer.from(text), '.pen/config.json'), check)
+  return await whileLocked(project, () => writeProject(project, text, schema))
+}
+
 /** False when the project already has any configuration. */
 function writeProject(project: Project, text: string, schema: string): boolean {
   using there = PenDirectory.open(project.world.workspace)
@@ -56,6 +79,7 @@ function readProject(project: Project): Buffer | undefined {
 
 /** The config that `pen init` writes, with groups that the project's files suggest. */
 interface Initial {
+  readonly config: JsonObject
   readonly text: string
   /** The groups in the config, and the file that suggested each. */
   readonly groups: readonly { readonly name: GroupName; readonly because: string }[]
@@ -82,8 +106,10 @@ function initialConfig(workspace: string): Initial {
     if (!found.has(name) && lstatSync(`${workspace}/${file}`, { throwIfNoEntry: false })?.isFile() === true)
       found.set(name, file)
   const network = found.size === 0 ? {} : { network: { groups: [...found.keys()] } }
+  const config = { $schema: './config.schema.json', version: 1, profile: 'coding', ...network }
   return {
-    text: printJson({ $schema: './config.schema.json', version: 1, profile: 'coding', ...network }),
+    config,
+    text: printJson(config),
     groups: [...found].map(([name, because]) => ({ name, because })),
   }
 }

@@ -67,8 +67,10 @@ export function findProject(directory?: string, name?: string): Project {
   return name === undefined ? project : { ...project, ...named(project.shared, name) }
 }
 
+export const isName = (name: string): boolean => NAME.test(name)
+
 export function checkName(name: string): void {
-  if (NAME.test(name)) return
+  if (isName(name)) return
   throw new PenError('USAGE', {
     what: `"${printable(name, 64)}" cannot be the name of a sandbox`,
     at: '--name',
@@ -138,7 +140,7 @@ function checkState(state: HostPath): void {
   })
 }
 
-function currentDirectory(directory: string | undefined): HostPath {
+export function currentDirectory(directory?: string): HostPath {
   const gone = (cause: unknown) =>
     new PenError('PATH_REFUSED', {
       what: 'the current directory no longer exists',

@@ -69,10 +69,14 @@ export async function requestRefusals(
 const linesOf = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter(line => typeof line === 'string') : []
 
-async function connect(stateDir: string): Promise<ControlSocket | undefined> {
+/** Undefined when no process listens. */
+export async function connect(
+  stateDir: string,
+  path = controlPath(stateDir),
+): Promise<ControlSocket | undefined> {
   const socket = new ControlSocket()
   try {
-    const address = addressOf(controlPath(stateDir))
+    const address = addressOf(path)
     try {
       await Bun.connect({ unix: address.path, data: socket, socket: ControlSocket.handlers })
     } finally {

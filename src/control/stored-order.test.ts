@@ -100,6 +100,6 @@ test('a host that is allowed after --offline is refused, and other flags are not
 
 test('an order is described by all its flags, without values of variables', () => {
   expect(describeOrder({ ...STRICT, agent: 'codex', flags: { ...STRICT.flags, tools: {} } })).toBe(
-    "--offline --profile strict --deny a --deny 'b'\\''c' --limit disk=50MiB --limit pids=9 --env TOKEN --agent codex (policy: tools)",
+    `--offline --profile strict --deny a --deny 'b'"'"'c' --limit disk=50MiB --limit pids=9 --env TOKEN --agent codex (policy: tools)`,
   )
 })

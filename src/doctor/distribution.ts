@@ -37,6 +37,11 @@ const COMMANDS: Readonly<Record<Installer, string>> = {
 /** Packages with another name than on Debian. */
 const PACKAGE_NAMES: Readonly<Record<string, Partial<Record<Installer, string>>>> = {
   'util-linux': { apk: 'util-linux-misc setpriv' },
+  'qemu-system-arm': {
+    dnf: 'qemu-system-aarch64',
+    pacman: 'qemu-system-aarch64',
+    apk: 'qemu-system-aarch64',
+  },
   'qemu-system-x86': { dnf: 'qemu-kvm', pacman: 'qemu-base', apk: 'qemu-system-x86_64' },
 }
 

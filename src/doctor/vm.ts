@@ -1,7 +1,7 @@
 /** What isolation "vm" needs: QEMU, prepared files, and a guest that runs. Nothing is fetched or installed. */
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { areGuestFilesPrepared } from '../backend/vm/guest-files.ts'
-import { QEMU } from '../backend/vm/vm.ts'
+import { QEMU, QEMU_PACKAGE } from '../backend/vm/vm.ts'
 import { findTool } from '../base/find-tool.ts'
 import { ownProgram } from '../base/own-program.ts'
 import { capture } from '../base/spawn.ts'
@@ -19,8 +19,8 @@ export async function checkVm({ distribution, state, scratch, env }: Machine): P
     return {
       id: 'vm-qemu',
       ...ok('isolation "vm" is not set up: QEMU is not installed'),
-      fix: installLine(distribution, 'qemu-system-x86'),
-      does: installWords(distribution, 'qemu-system-x86'),
+      fix: installLine(distribution, QEMU_PACKAGE),
+      does: installWords(distribution, QEMU_PACKAGE),
     }
   const cache = `${state}/cache`
   if (!areGuestFilesPrepared(cache))

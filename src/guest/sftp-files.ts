@@ -39,7 +39,7 @@ import {
   MAX_PACKET,
   number,
   text,
-} from '../protocol/sftp-packets.ts'
+} from '../protocol/ssh-packets.ts'
 
 export const STATUS = { ok: 0, end: 1, absent: 2, denied: 3, failed: 4, unsupported: 8 } as const
 

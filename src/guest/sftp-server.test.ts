@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { attributes, long, number, PacketReader, packet, text } from '../protocol/sftp-packets.ts'
+import { attributes, long, number, PacketReader, packet, text } from '../protocol/ssh-packets.ts'
 import { SftpFiles } from './sftp-files.ts'
 import { answer } from './sftp-server.ts'
 

@@ -7,7 +7,7 @@ import { EXIT, type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { writeAll } from '../base/write-all.ts'
 import { protocolError } from '../protocol/frame.ts'
 import { SFTP_MODE } from '../protocol/guest-paths.ts'
-import { MAX_DATA, MAX_PACKET, number, PacketReader, packet, text } from '../protocol/sftp-packets.ts'
+import { MAX_DATA, MAX_PACKET, number, PacketReader, packet, text } from '../protocol/ssh-packets.ts'
 import { Refused, SftpFiles, STATUS } from './sftp-files.ts'
 
 const INIT = 1

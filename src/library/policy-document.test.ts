@@ -39,7 +39,7 @@ test('PolicyDocument has exactly the keys of a config document', () => {
     vm: {},
     user: 'host',
     runtime: 'runc',
-    ssh: { agent: [] },
+    ssh: { agent: { keys: [], hosts: ['github.com:22'], sign: ['git'] } },
     secrets: [{ name: 'A', from: { env: 'A' }, to: ['example.com'], in: ['header:x-api-key'] }],
     acceptGaps: [],
     ports: [{ guest: 3000, host: 3000 }],

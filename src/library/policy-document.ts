@@ -166,8 +166,17 @@ export interface PolicyDocument {
   /** SSH. */
   readonly ssh?:
     | {
-        /** Key fingerprints of the host's SSH agent; not supported yet: gap no-ssh-agent. */
-        readonly agent?: readonly string[] | undefined
+        /** Your SSH agent, for programs inside; pen decides about each signature. */
+        readonly agent?:
+          | {
+              /** Fingerprints of keys that may sign, as `ssh-add -l` prints them. */
+              readonly keys?: readonly string[] | undefined
+              /** Servers that the keys may log in to, as "host:port". */
+              readonly hosts?: readonly string[] | undefined
+              /** Purposes of other signatures: "git" for git commit -S. */
+              readonly sign?: readonly string[] | undefined
+            }
+          | undefined
       }
     | undefined
   /** Secrets that the gateway puts into requests; the sandbox has placeholders. Not in a project’s document. */

@@ -10,6 +10,7 @@ import { printable } from '../base/printable.ts'
 import { named, namesOf, sharedOf } from '../config/project.ts'
 import { presenceOf, statePaths, withChangeLock } from '../control/state.ts'
 import type { HostPath } from '../policy/files/path.ts'
+import { listCheckpoints } from '../review/checkpoint/checkpoint.ts'
 import { journalFile } from '../review/journal.ts'
 import { hasChanges, layerPaths } from '../review/layer.ts'
 import { updateHosts } from '../ssh/ssh-host.ts'
@@ -82,9 +83,9 @@ export function refuseWithNames(stateDir: string): void {
 }
 
 function refuseUnreviewed(stateDir: string): void {
-  if (!hasChanges(stateDir)) return
+  if (!hasChanges(stateDir) && listCheckpoints(stateDir).length === 0) return
   throw new PenError('STATE', {
-    what: `the sandbox ${basename(stateDir)} has changes that you have not accepted; nothing was removed`,
+    what: `the sandbox ${basename(stateDir)} has changes or checkpoints that you have not accepted; nothing was removed`,
     at: layerPaths(stateDir).dir,
     hint: 'pen diff shows them; pen accept applies them; or pass --discard to delete them',
   })

@@ -4,6 +4,7 @@ import { orphanDirectories } from '../backend/container/inside-directory.ts'
 import { orphanContainers } from '../backend/container/orphan-containers.ts'
 import { unusedImages } from '../image/in-use.ts'
 import { sweepRemembered } from '../limits/stale.ts'
+import { unfinishedCopies } from '../review/checkpoint/checkpoint.ts'
 import { type KnownSandbox, listSandboxes, refuseStateOfOthers, stateOfUser } from './list.ts'
 
 export interface Leftover {
@@ -41,6 +42,7 @@ export async function collectLeftovers({ remove, everyImage = false }: Collectin
   const directories = sandboxes
     .filter(({ state }) => state === 'stopped')
     .flatMap(({ stateDir }) => orphanDirectories(stateDir, options))
+  const copies = sandboxes.flatMap(({ stateDir }) => unfinishedCopies(stateDir, options))
   const images = await unusedImages(state, everyImage ? [] : sandboxes.map(({ stateDir }) => stateDir), {
     remove,
     newest: everyImage,
@@ -49,7 +51,7 @@ export async function collectLeftovers({ remove, everyImage = false }: Collectin
     ...records.map(({ id }): Leftover => ({ kind: 'record', name: id })),
     ...cgroups.map((name): Leftover => ({ kind: 'cgroup', name })),
     ...containers.map((name): Leftover => ({ kind: 'container', name })),
-    ...directories.map((name): Leftover => ({ kind: 'directory', name })),
+    ...[...directories, ...copies].map((name): Leftover => ({ kind: 'directory', name })),
     ...images.map((name): Leftover => ({ kind: 'image', name })),
   ]
 }

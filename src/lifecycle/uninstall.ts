@@ -6,13 +6,15 @@ import { lstatSync, unlinkSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { findHome } from '../config/locate.ts'
 import { DOCUMENTS } from '../config/pen-directory.ts'
+import { fullPath } from '../hooks/hook-file.ts'
+import { readRecords, removeHooks } from '../hooks/install.ts'
 import { hasInclude, removeInclude, userConfig } from '../ssh/include-line.ts'
 import { forgetSandbox, refuseWhileRunning, removeIfEmpty, removeState } from './forget.ts'
 import { collectLeftovers, type Leftover } from './leftovers.ts'
 import { listSandboxes, namesIn, refuseStateOfOthers, stateOfUser } from './list.ts'
 
 interface Removed {
-  readonly kind: Exclude<Leftover['kind'], 'record'> | 'sandbox' | 'directory' | 'ssh-include'
+  readonly kind: Exclude<Leftover['kind'], 'record'> | 'sandbox' | 'directory' | 'ssh-include' | 'hook'
   readonly name: string
 }
 
@@ -39,7 +41,9 @@ export async function uninstall({ remove, keepConfig, discard }: Options): Promi
   for (const { stateDir, record } of known) refuseWhileRunning(stateDir, record?.pid)
   const state = stateOfUser()
   const wasThere = lstatSync(state, { throwIfNoEntry: false }) !== undefined
-  const left: PenError[] = []
+  // First: without pen, the hooks of agents refuse every command.
+  const hooks = remove ? await removeHooks(() => true) : { removed: readRecords(), left: [] }
+  const left: PenError[] = [...hooks.left]
   const orLeft = async (work: () => Promise<void> | void): Promise<void> => {
     try {
       await work()
@@ -68,6 +72,7 @@ export async function uninstall({ remove, keepConfig, discard }: Options): Promi
   const isLeft = (stateDir: string): boolean => left.some(({ at }) => `${at}/`.startsWith(`${stateDir}/`))
   return {
     removed: [
+      ...hooks.removed.map(record => ({ kind: 'hook', name: fullPath(record) }) as const),
       ...(included && !(remove && hasInclude(place))
         ? [{ kind: 'ssh-include', name: userConfig(place) } as const]
         : []),

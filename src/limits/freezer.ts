@@ -12,6 +12,8 @@ const PATIENCE_MS = 500
 export class Freezer {
   readonly #cgroup: string | undefined
   readonly #throttle: Throttle
+  /** Several may look at once: the last one resumes the sandbox. */
+  #looks = 0
 
   /** `cgroup` holds this sandbox and nothing of pen's. */
   constructor(cgroup: string | undefined, throttle: Throttle) {
@@ -21,11 +23,12 @@ export class Freezer {
 
   /** `act` runs in any case: it must be bounded, and must not rely on the pause. */
   async whilePaused<T>(act: () => Promise<T>): Promise<T> {
+    this.#looks++
     try {
       await this.#pause()
       return await act()
     } finally {
-      this.#resume()
+      if (--this.#looks === 0) this.#resume()
     }
   }
 

@@ -60,7 +60,9 @@ export class LimitHandle {
   readonly #pending = new Set<Pending>()
   /** The init of a container and the exec daemon. Alone they use nothing up. */
   #own: ReadonlySet<number> | undefined
-  #freezer: (() => Freezer) | undefined
+  #makeFreezer: (() => Freezer) | undefined
+  #freezer: Freezer | undefined
+  #copies = 0
   #woken = performance.now()
   readonly #listeners: ((hit: LimitHit) => void)[] = []
   readonly #hits = new Map<string, LimitHit>()
@@ -95,7 +97,7 @@ export class LimitHandle {
       files === undefined ? { init, root: reach.root } : { init: files, root: `/proc/${files}/root` }
     this.#init = { pid: init, all: inits, reach }
     const throttle = new Throttle(...inits)
-    this.#freezer = () => new Freezer(sandboxCgroup(this.bounds, init), throttle)
+    this.#makeFreezer = () => new Freezer(sandboxCgroup(this.bounds, init), throttle)
     setImmediate(() => this.#sweepOnce())
     const own = this.#ownProcesses(init)
     if (this.#support.mechanism.how === 'engine') this.#own = own
@@ -145,8 +147,22 @@ export class LimitHandle {
 
   /** Pauses the sandbox as far as that is possible. `act` runs in any case. */
   async whilePaused<T>(act: () => Promise<T>): Promise<T> {
-    const freezer = this.#freezer?.()
-    return await (freezer === undefined ? act() : freezer.whilePaused(act))
+    this.#freezer ??= this.#makeFreezer?.()
+    return await (this.#freezer === undefined ? act() : this.#freezer.whilePaused(act))
+  }
+
+  /** The same for a copy that the user asked for. It may take a while, in which nothing inside answers. */
+  async whileCopied(act: () => Promise<void>): Promise<void> {
+    this.#copies++
+    try {
+      await this.whilePaused(act)
+    } finally {
+      this.#copies--
+    }
+  }
+
+  get isCopied(): boolean {
+    return this.#copies > 0
   }
 
   /** Called for each limit that is reached, and again when more is refused. A `killed` sandbox has already been killed. */

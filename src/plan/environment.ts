@@ -2,7 +2,7 @@
 import { COMMAND_LINE } from '../policy/compile.ts'
 import { variablesOf } from '../policy/network/secret.ts'
 import type { Policy } from '../policy/policy.ts'
-import { CACHE_VOLUME, GIT_CONFIG_PATH, SANDBOX_HOME } from '../policy/profile.ts'
+import { AGENT_HOSTS, AGENT_SOCKET, CACHE_VOLUME, GIT_CONFIG_PATH, SANDBOX_HOME } from '../policy/profile.ts'
 import { showSource } from '../policy/source.ts'
 import type { HostFacts } from './facts.ts'
 import type { Variable } from './plan.ts'
@@ -120,6 +120,10 @@ export function buildEnvironment(policy: Policy, facts: HostFacts, image = false
     set(name, image ? AUTHORITIES_PATH : (facts.authorities ?? ''))
   for (const { name, value } of policy.packages.env) set(name, value)
   if (facts.gitIdentity !== undefined) set('GIT_CONFIG_SYSTEM', GIT_CONFIG_PATH)
+  if (policy.sshAgent.keys.length > 0) {
+    set('SSH_AUTH_SOCK', AGENT_SOCKET)
+    set('GIT_SSH_COMMAND', `ssh -o GlobalKnownHostsFile=${AGENT_HOSTS}`)
+  }
   for (const [name, { value }] of policy.env) {
     const text = value.kind === 'text' ? value.text : facts.env.get(name)
     if (text !== undefined) set(name, text, !isHarmless(name, text))

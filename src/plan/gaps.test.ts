@@ -33,8 +33,9 @@ describe('a gap', () => {
     expect(gaps({ ports: [{ guest: 1, host: 1 }] }, { ports: false })).toEqual(['no-ports'])
     expect(gaps({}, { ports: false })).toEqual([])
     const fingerprint = `SHA256:${'a'.repeat(43)}`
-    expect(gaps({ ssh: { agent: [fingerprint] } })).toEqual(['no-ssh-agent'])
-    expect(gaps({ ssh: { agent: [] } })).toEqual([])
+    expect(gaps({ ssh: { agent: { keys: [fingerprint] } } }, { sshAgent: false })).toEqual(['no-ssh-agent'])
+    expect(gaps({ ssh: { agent: { keys: [fingerprint] } } })).toEqual([])
+    expect(gaps({}, { sshAgent: false })).toEqual([])
   })
 
   test('is a file system that takes names in any case, where something is denied or protected', () => {

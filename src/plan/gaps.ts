@@ -24,6 +24,8 @@ export interface Capabilities {
   /** The user inside can differ from the user on the host. */
   readonly mapsUser: boolean
   readonly ports: boolean
+  /** Programs inside can reach a socket of the supervisor, for the SSH agent. */
+  readonly sshAgent: boolean
   /** The project can be shown with a layer over it that takes all writes. */
   readonly review: boolean
   readonly limits: { readonly [K in keyof Policy['limits']]: Enforcement }
@@ -66,7 +68,8 @@ export function findGaps(
     gap('review-workspace', 'the sandbox writes to the project itself, before you have seen the changes')
   if (policy.ports.length > 0 && !caps.ports)
     gap('no-ports', 'ports of the sandbox are not forwarded to the host')
-  if (policy.sshAgent.length > 0) gap('no-ssh-agent', 'keys of your SSH agent are not passed to the sandbox')
+  if (policy.sshAgent.keys.length > 0 && !caps.sshAgent)
+    gap('no-ssh-agent', 'keys of your SSH agent are not passed to the sandbox')
   for (const [limit, hold] of Object.entries(caps.limits))
     if (hold === 'none') gap(`no-limit-${limit}`, `limits.${limit} cannot be enforced on this machine`)
   if (foldsNames && policy.files.deny.length + policy.files.protect.length > 0)

@@ -102,7 +102,7 @@ export function settingsText(policy: Policy): string {
       return `    ${`${what} at ${mount.at}`.padEnd(36)}  ${mount.from}`
     }),
     `  image: ${image === 'default' ? image : image.dockerfile}, runtime: ${runtime}, user: ${user}`,
-    `  ssh keys: ${list(sshAgent)}`,
+    `  ssh keys: ${list(sshAgent.keys)}${sshAgent.keys.length === 0 ? '' : `; for ${list([...sshAgent.hosts, ...sshAgent.sign.map(purpose => `signatures: ${purpose}`)])}`}`,
     `  accepted gaps: ${list(acceptGaps)}`,
     `  a refused connection: ${network.ask.value === 'hold' ? `waits ${network.hold.value} for you` : 'is refused at once'}, an idle one is kept ${network.idle.value}`,
   ]

@@ -105,7 +105,11 @@ export function compile(
     },
     user: value(settings.user, zero.user),
     runtime: value(settings.runtime, zero.runtime),
-    sshAgent: rules(settings['ssh.agent']),
+    sshAgent: {
+      keys: rules(settings['ssh.agent.keys']),
+      hosts: rules(settings['ssh.agent.hosts']),
+      sign: rules(settings['ssh.agent.sign']),
+    },
     acceptGaps: rules(settings.acceptGaps),
     ports: items(settings.ports),
     sources: sourcesOf(settings),

@@ -149,6 +149,18 @@ export const fingerprint = matching(
   'copy it from `ssh-add -l`, as SHA256:…',
 )
 
+export const agentHost = matching(
+  /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?:[1-9][0-9]{0,4}$/,
+  'not a server with a port',
+  'write it as "github.com:22"',
+)
+
+export const signaturePurpose = matching(
+  /^[a-z][a-z0-9@.-]{0,62}$/,
+  'not a purpose of signatures',
+  'write "git" for commits and tags',
+)
+
 export const gapName = matching(
   /^[a-z][a-z0-9-]{0,62}$/,
   'not the name of a gap',

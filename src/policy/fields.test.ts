@@ -166,9 +166,13 @@ describe('an untrusted layer narrows', () => {
 
   test('no gap is accepted, key lent or port opened that the user did not', () => {
     const key = `SHA256:${'A'.repeat(43)}`
-    const said = { acceptGaps: ['no-seccomp'], ssh: { agent: [key] }, ports: [{ guest: 1, host: 1 }] }
+    const said = {
+      acceptGaps: ['no-seccomp'],
+      ssh: { agent: { keys: [key] } },
+      ports: [{ guest: 1, host: 1 }],
+    }
     const kept = narrow(user({}), agent(said))
     expect(kept).toEqual({})
-    expect(Object.keys(narrow(user(said), agent(said)))).toEqual(['ssh.agent', 'acceptGaps', 'ports'])
+    expect(Object.keys(narrow(user(said), agent(said)))).toEqual(['ssh.agent.keys', 'acceptGaps', 'ports'])
   })
 })

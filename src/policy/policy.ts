@@ -102,7 +102,14 @@ export interface Policy {
   readonly tools: ToolPolicy
   readonly user: string
   readonly runtime: string | 'default'
-  readonly sshAgent: readonly string[]
+  /** Keys of the host's SSH agent, and what they may sign. */
+  readonly sshAgent: {
+    /** Fingerprints. */
+    readonly keys: readonly string[]
+    /** `host:port`. */
+    readonly hosts: readonly string[]
+    readonly sign: readonly string[]
+  }
   readonly acceptGaps: readonly string[]
   readonly ports: readonly Sourced<PortForward>[]
   /** The layer that set each single value. */
@@ -151,7 +158,7 @@ export const denyAll = (workspace: HostPath): Policy => ({
   tools: { shell: false, allow: [], exec: 'listed' },
   user: 'host',
   runtime: 'default',
-  sshAgent: [],
+  sshAgent: { keys: [], hosts: [], sign: [] },
   acceptGaps: [],
   ports: [],
   sources: new Map(),

@@ -34,6 +34,9 @@ const ROOMY: Limits = {
 /** The volume that keeps package caches between runs. Only the sandbox uses it; no host program reads it. */
 export const CACHE_VOLUME = 'cache'
 export const SANDBOX_HOME = '/home/agent'
+/** The filtered SSH agent, and the keys of the servers that it may be used for. */
+export const AGENT_SOCKET = '/run/pen/ssh-agent'
+export const AGENT_HOSTS = '/run/pen/ssh-known-hosts'
 /** The path of the note for agents inside: see `plan/agent-note.ts`. */
 export const NOTE_PATH = `${SANDBOX_HOME}/AGENTS.md`
 

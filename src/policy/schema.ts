@@ -151,7 +151,11 @@ export const configSchema = v.partial(
     user: text('The user inside: "host", or "uid:gid"'),
     runtime: text('The OCI runtime of a container sandbox'),
     ssh: section('SSH', {
-      agent: texts("Key fingerprints of the host's SSH agent; not supported yet: gap no-ssh-agent"),
+      agent: section('Your SSH agent, for programs inside; pen decides about each signature', {
+        keys: texts('Fingerprints of keys that may sign, as `ssh-add -l` prints them'),
+        hosts: texts('Servers that the keys may log in to, as "host:port"'),
+        sign: texts('Purposes of other signatures: "git" for git commit -S'),
+      }),
     }),
     secrets: described(
       v.array(secretSchema),

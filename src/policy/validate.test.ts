@@ -32,7 +32,7 @@ describe('a document', () => {
         "mounts": [{ "host": "~/.gitconfig", "at": "/home/agent/.gitconfig", "mode": "ro" }, { "volume": "v", "at": "/v" }],
         "image": { "dockerfile": "./.pen/Dockerfile", "context": ".", "args": {}, "pull": "never" },
         "tools": { "shell": true, "allow": ["git"], "exec": "any" },
-        "user": "host", "runtime": "runc", "ssh": { "agent": [] }, "acceptGaps": [], "ports": [{ "guest": 3000, "host": 3000 }] }`),
+        "user": "host", "runtime": "runc", "ssh": { "agent": { "keys": [] } }, "acceptGaps": [], "ports": [{ "guest": 3000, "host": 3000 }] }`),
     ).toMatchObject({ version: 1 })
   })
 

@@ -94,7 +94,13 @@ test('a mount that the sandbox needs stops the start, by name, where the layer h
 test('in a copy of the project, what is not in the copy is not there', () => {
   layer = { ...layer, kind: 'copy' }
   writeFileSync(`${base}/review/merged/file`, '')
-  expect(kept(cover('/file'), cover('/dir/file'))).toEqual([true, false])
+  mkdirSync(`${base}/review/merged/.git`)
+  // pen makes the sandbox's own git directory after this check.
+  expect(kept(cover('/file'), cover('/dir/file'), bind('/.git', `${base}/not-yet`, 'rw'))).toEqual([
+    true,
+    false,
+    true,
+  ])
 })
 
 test('in a copy, the git directory that pen makes later can be mounted over the project’s', () => {

@@ -2,7 +2,7 @@
  * The content of a file, block by block, without its holes: a sandbox can make a file of holes that has terabytes. The
  * digest is of the blocks that are not zero, so it does not depend on where holes are.
  */
-import { readSync } from 'node:fs'
+import { ftruncateSync, readSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { systemCall } from '../base/kernel/system-call.ts'
 
@@ -37,6 +37,16 @@ export function digestContent(
     offset += length
   }
   return hash.digest('hex')
+}
+
+/** Copies what `digestContent` reads, with its holes. */
+export function copyContent(from: number, to: number, size: number): string {
+  const digest = digestContent(from, size, (bytes, offset) => {
+    for (let done = 0; done < bytes.length; )
+      done += writeSync(to, bytes, done, bytes.length - done, offset + done)
+  })
+  ftruncateSync(to, size)
+  return digest
 }
 
 function fill(fd: number, offset: number, wanted: number): number {

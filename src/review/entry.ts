@@ -29,6 +29,10 @@ export const PERMISSIONS = 0o777
 export const nameBytes = (name: string): string | Buffer =>
   /[\x80-\xff]/.test(name) ? Buffer.from(name, 'latin1') : name
 
+/** A path of a change, below a directory whose own path is text. */
+export const pathBelow = (top: string, path: string): Buffer =>
+  Buffer.concat([Buffer.from(`${top}/`), Buffer.from(path, 'latin1')])
+
 export function describe(stats: BigIntStats, content?: string): Entry {
   const type: EntryType = stats.isFile()
     ? 'file'

@@ -52,8 +52,12 @@ export const layerPaths = (stateDir: string) => {
     work: `${dir}/work`,
     /** The mount point, empty on the host. With `copy`, the copy. */
     merged: `${dir}/merged`,
+    /** The journal of a rollback. */
+    rollback: `${dir}/rollback.json`,
     /** Beside the layer, which can be removed under it. */
     lock: `${stateDir}/review.lock`,
+    /** Of accepts, and of other work on the layer by commands. Beside the layer for the same reason. */
+    acceptLock: `${stateDir}/review-accept.lock`,
   } as const
 }
 
@@ -70,6 +74,12 @@ export function readLayer(stateDir: string): Layer | undefined {
     hint: 'use that version for pen diff, pen accept or pen discard',
   })
 }
+
+export const noLayer = (): PenError =>
+  new PenError('STATE', {
+    what: 'this project has no review layer',
+    hint: 'pen run --review -- COMMAND, or pen start --review',
+  })
 
 /** It is not synced. */
 function parseRecord(text: string, record: string): Layer {

@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { Accepted } from './accepted.ts'
 import type { Change } from './change.ts'
 import { chooseChanges, namedPaths } from './choose-changes.ts'
@@ -75,6 +77,14 @@ test('a git directory of the sandbox is never applied, under any name of a case'
   )
   expect(applied(changes)).toEqual(['none/HEAD', 'none/in', 'none/refs', 'sub/.gitignore', 'sub/x.git'])
   expect(applied(changes, '.git', 'sub/.GIT/config')).toEqual([])
+})
+
+test('also one of which the project has a part, whatever the name of the project', () => {
+  const workspace = mkdtempSync(`${tmpdir()}/pen-\u9805\u76ee-`)
+  for (const name of ['objects', 'refs']) mkdirSync(`${workspace}/bare/${name}`, { recursive: true })
+  const changes = markChanges([added('bare/HEAD'), added('other/HEAD')], { ...options, workspace })
+  expect(changes.map(({ refused }) => refused !== undefined)).toEqual([true, false])
+  rmSync(workspace, { recursive: true })
 })
 
 test('a file with a newer ctime than the layer is a conflict, unless an accept put it there', () => {

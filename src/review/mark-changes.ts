@@ -7,7 +7,7 @@ import { folded, guardedPaths } from '../repository/consent/guarded-paths.ts'
 import { parentsOf, pathText } from '../repository/sync/changed-paths.ts'
 import type { Accepted } from './accepted.ts'
 import { type Change, isBelow } from './change.ts'
-import type { Entry } from './entry.ts'
+import { type Entry, pathBelow } from './entry.ts'
 
 export interface MarkOptions {
   readonly workspace: string
@@ -74,7 +74,7 @@ class MovedDirectories {
 
   #isMoved(path: string): boolean {
     const { workspace, accepted } = this.#options
-    const stats = lookOrUnseen(Buffer.from(`${workspace}/${path}`, 'latin1'))
+    const stats = lookOrUnseen(pathBelow(workspace, path))
     return (
       stats !== undefined &&
       stats !== 'unseen' &&
@@ -108,7 +108,7 @@ function gitDirectories(changes: readonly Change[], workspace: string): Readonly
   const has = (parent: string, name: string): boolean => {
     const path = join(parent, name)
     if (parts.get(parent)?.has(name.toLowerCase()) === true) return true
-    return !gone.has(path) && lookOrUnseen(Buffer.from(`${workspace}/${path}`, 'latin1')) !== undefined
+    return !gone.has(path) && lookOrUnseen(pathBelow(workspace, path)) !== undefined
   }
   const isOne = (parent: string): boolean =>
     has(parent, 'HEAD') && (has(parent, 'commondir') || (has(parent, 'objects') && has(parent, 'refs')))

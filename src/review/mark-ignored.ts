@@ -3,7 +3,9 @@
  * count: it could hide its changes by them. A tracked file is never ignored.
  */
 import { type BoxWorld, runInBox } from '../backend/box.ts'
+import { lookOrUnseen } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import type { GuestPath, HostPath } from '../policy/files/path.ts'
 import { BOX_PATH } from '../repository/git/git-box.ts'
@@ -12,6 +14,7 @@ import { fields } from '../repository/git/git-runner.ts'
 import { HostGit } from '../repository/git/host-git.ts'
 import { parentsOf } from '../repository/sync/changed-paths.ts'
 import type { Change } from './change.ts'
+import { pathBelow } from './entry.ts'
 import { type HostRepository, isTracked, trackedIn } from './host-repository.ts'
 
 export interface IgnoreOptions {
@@ -27,7 +30,6 @@ const TIMEOUT_MS = 10_000
 const CHECK = `git init -q --bare --template= /tmp/git && mkdir -p /tmp/git/info && printf %s "$1" >/tmp/git/info/exclude &&
   GIT_DIR=/tmp/git GIT_WORK_TREE=/project exec git check-ignore -z --no-index --stdin`
 
-/** Without an answer nothing is ignored, so everything is listed. */
 export async function markIgnored(
   changes: readonly Change[],
   options: IgnoreOptions,
@@ -56,28 +58,42 @@ async function ignoredBy(
 ): Promise<ReadonlySet<string>> {
   if (changes.length === 0) return new Set()
   const asked = new Set(changes.flatMap(namesOf))
-  try {
-    const { code, stdout } = await runInBox(world, {
-      argv: ['/bin/sh', '-c', CHECK, 'pen', excludesOf(repository)],
-      env: { ...GIT_ENVIRONMENT, PATH: BOX_PATH, HOME: '/tmp' },
-      steps: [
-        {
-          op: 'bind',
-          from: workspace as HostPath,
-          at: '/project' as GuestPath,
-          mode: 'ro',
-          why: 'ignore files',
-        },
-      ],
-      input: Buffer.from([...asked].map(name => `${name}\0`).join(''), 'latin1'),
-      timeoutMs: TIMEOUT_MS,
-    })
-    return new Set(code === 0 ? fields(stdout).filter(name => asked.has(name)) : [])
-  } catch (error) {
-    if (!(error instanceof PenError)) throw error
-    return new Set()
-  }
+  for (const name of ['', ...asked]) if (name === '' || name.endsWith('/')) refusePipe(workspace, name)
+  const { code, stdout, stderr } = await runInBox(world, {
+    argv: ['/bin/sh', '-c', CHECK, 'pen', excludesOf(repository)],
+    env: { ...GIT_ENVIRONMENT, PATH: BOX_PATH, HOME: '/tmp' },
+    steps: [
+      {
+        op: 'bind',
+        from: workspace as HostPath,
+        at: '/project' as GuestPath,
+        mode: 'ro',
+        why: 'ignore files',
+      },
+    ],
+    // Without the dot, git takes a colon for its own syntax.
+    input: Buffer.from([...asked].map(name => `${HERE}${name}\0`).join(''), 'latin1'),
+    timeoutMs: TIMEOUT_MS,
+  })
+  if (code > 1) throw unknown(workspace, stderr.trim())
+  return new Set(fields(stdout).map(name => name.slice(HERE.length)))
 }
+
+/** git would wait for it. */
+function refusePipe(workspace: string, directory: string): void {
+  const stats = lookOrUnseen(pathBelow(workspace, `${directory}.gitignore`))
+  if (typeof stats === 'object' && stats.isFIFO())
+    throw unknown(workspace, `${directory}.gitignore is a pipe`)
+}
+
+const unknown = (workspace: string, why: string): PenError =>
+  new PenError('STATE', {
+    what: `git could not say which files it ignores: ${printable(why, 400)}`,
+    at: workspace,
+    hint: 'look at the .gitignore files of the project, then try again',
+  })
+
+const HERE = './'
 
 const excludesOf = ({ dir }: HostRepository): string =>
   readRegularFile(`${dir}/info/exclude`, { maxBytes: 65_536 })?.toString('utf8') ?? ''

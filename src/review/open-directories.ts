@@ -30,9 +30,12 @@ export class OpenDirectories {
   readonly #opened = new Map<string, readonly [project: Opened | undefined, layer: Opened | undefined]>()
 
   readonly #need: number
+  /** Both trees are layers. */
+  readonly areLayers: boolean
 
-  /** To write the project, its directories are unlocked. */
-  constructor(workspace: string, upper: string, use: 'read' | 'write') {
+  /** To write the project, its directories are unlocked. With `layers`, a second layer is in place of the project. */
+  constructor(workspace: string, upper: string, use: 'read' | 'write' | 'layers') {
+    this.areLayers = use === 'layers'
     this.#need = use === 'write' ? CHANGE : NONE
     this.#project = openCanonical(workspace)
     this.#upper = openCanonical(upper)
@@ -56,7 +59,10 @@ export class OpenDirectories {
     let both = this.#opened.get(above)
     if (both === undefined) {
       if (this.#opened.size >= MOST_OPEN) this.#makeRoom()
-      both = [openOfProject(this.#project, above, this.#need), openOfLayer(this.#upper, above)]
+      const first = this.areLayers
+        ? openOfLayer(this.#project, above)
+        : openOfProject(this.#project, above, this.#need)
+      both = [first, openOfLayer(this.#upper, above)]
       this.#opened.set(above, both)
     }
     return { dir: both[0]?.fd, layer: both[1]?.fd, name: nameOf(path) }

@@ -1,5 +1,5 @@
 /** Opens the review layer of a sandbox for one run, or makes a new one. On the launch path of `--review` only. */
-import { lstatSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
 import { mountLayerFirst } from '../backend/process/layer-mount.ts'
 import { ENTER } from '../base/beneath/beneath.ts'
 import { lookAt } from '../base/beneath/look-at.ts'
@@ -47,10 +47,11 @@ const COPY_MS = 3_600_000
 
 export async function openLayer(plan: Plan, options: LayerOptions): Promise<OpenedLayer> {
   const { stateDir } = options
-  const { dir } = layerPaths(stateDir)
+  const { dir, rollback } = layerPaths(stateDir)
   mkdirSync(stateDir, { recursive: true, mode: 0o700 })
   const lock = await lockLayer(stateDir)
   try {
+    if (existsSync(rollback)) (await import('./checkpoint/rollback.ts')).finishRollback(stateDir)
     const kind = hasChanges(stateDir) ? readLayer(stateDir)?.kind : undefined
     const layer = { dir: dir as HostPath, kind: kind ?? (await newLayer(plan, options)) }
     holdTop(layer.kind, plan.workspace, options)

@@ -8,10 +8,11 @@ import { HostGit } from '../repository/git/host-git.ts'
 import { Accepted } from './accepted.ts'
 import type { Places } from './apply-changes.ts'
 import type { Change } from './change.ts'
+import { recoverRollback } from './checkpoint/rollback.ts'
 import type { Left } from './choose-changes.ts'
 import type { HostRepository } from './host-repository.ts'
 import { journalFile } from './journal.ts'
-import { type Layer, layerPaths, REVIEW_REPOSITORY, readLayer } from './layer.ts'
+import { type Layer, layerPaths, noLayer, REVIEW_REPOSITORY, readLayer } from './layer.ts'
 import { Guard, markChanges } from './mark-changes.ts'
 import { type DeletedOptions, markDeleted } from './mark-deleted.ts'
 import { markIgnored } from './mark-ignored.ts'
@@ -35,6 +36,8 @@ export interface Review {
   readonly guard: Guard
   readonly accepted: Accepted
   readonly changes: readonly Change[]
+  /** Why `changes` do not say what git ignores. A list then has everything. */
+  readonly ignoresUnknown: PenError | undefined
   /** What the layer's git directory may have pinned in the user's repository. */
   readonly pinned: Pinned | undefined
   /** What a killed accept could not finish. */
@@ -43,17 +46,18 @@ export interface Review {
   readonly again: () => Promise<readonly Change[]>
 }
 
-/** One accept at a time. The lock is beside the layer, which the first one may remove. */
+/** One accept at a time. */
 export const lockAccept = (stateDir: string): Promise<Lock> =>
-  takeLock(`${stateDir}/review-accept.lock`, {
+  takeLock(layerPaths(stateDir).acceptLock, {
     timeoutMs: 10_000,
-    busy: 'another pen accepts or discards changes of this project',
+    busy: 'another pen accepts, discards or copies changes of this project',
   })
 
 /** The caller of an accept has its lock already. */
 export async function openReview(options: ReviewOptions, lock?: Lock): Promise<Review> {
   const { workspace, world } = options
   const { stateDir } = world.sandbox
+  await recoverRollback(stateDir)
   const layer = readLayer(stateDir)
   if (layer === undefined || layer.workspace !== workspace) throw noLayer()
   const { dir, upper, merged: copy, record } = layerPaths(stateDir)
@@ -67,21 +71,27 @@ export async function openReview(options: ReviewOptions, lock?: Lock): Promise<R
     const git = { repository: options.repository, base, directories, empty: emptyIn(dir) }
     return await mergeAll(await markDeleted(marked, { ...git, accepted }), { ...git, world })
   }
-  const changes = await withIgnored(await again(), options, places)
+  const shown = await withIgnored(await again(), options, places)
   const entry = `${stateDir}/git/${REVIEW_REPOSITORY}`
   const gitDir = options.repository?.dir
   const pinned = gitDir === undefined ? undefined : { gitDir, sandbox: world.sandbox.id, entry }
-  return { layer, places, guard: new Guard(options), accepted, changes, pinned, recovered, again }
+  return { layer, places, guard: new Guard(options), accepted, ...shown, pinned, recovered, again }
 }
 
-const withIgnored = async (
+async function withIgnored(
   changes: readonly Change[],
   { repository, world, workspace }: ReviewOptions,
   { layer }: Places,
-): Promise<readonly Change[]> =>
-  repository === undefined || changes.length === 0
-    ? changes
-    : await markIgnored(changes, { repository, world, workspace, empty: emptyIn(layer) })
+): Promise<Pick<Review, 'changes' | 'ignoresUnknown'>> {
+  if (repository === undefined || changes.length === 0) return { changes, ignoresUnknown: undefined }
+  try {
+    const options = { repository, world, workspace, empty: emptyIn(layer) }
+    return { changes: await markIgnored(changes, options), ignoresUnknown: undefined }
+  } catch (error) {
+    if (!(error instanceof PenError)) throw error
+    return { changes, ignoresUnknown: error }
+  }
+}
 
 const emptyIn = (layer: string): string => `${layer}/empty`
 
@@ -95,12 +105,6 @@ function readLayerChanges(
   const copy = doneNs === undefined ? undefined : { doneNs, beganNs: BigInt(made) * 1_000_000n }
   return readChanges(tree, workspace, { copy })
 }
-
-export const noLayer = (): PenError =>
-  new PenError('STATE', {
-    what: 'this project has no review layer',
-    hint: 'pen run --review -- COMMAND, or pen start --review',
-  })
 
 async function recover(stateDir: string, places: Places, held: Lock | undefined): Promise<readonly Left[]> {
   if (!existsSync(journalFile(places.layer))) return []

@@ -22,8 +22,11 @@ export function readSides(
   if (isLarge(before) || isLarge(after)) return undefined
   try {
     const { dir, layer, name } = directories.find(path)
+    // The user's own locked file stays locked: a changed mode would look like an edit.
+    const open = directories.areLayers ? unlocked : <T>(_dir: number, _name: string, act: () => T): T => act()
     const sides = {
-      before: before?.type === 'file' && dir !== undefined ? read(dir, name) : undefined,
+      before:
+        before?.type === 'file' && dir !== undefined ? open(dir, name, () => read(dir, name)) : undefined,
       after:
         merged !== undefined
           ? Buffer.from(merged)

@@ -1,17 +1,14 @@
 /** Writes the new version of a file beside its place in the project. It is a copy of what was shown, or there is none. */
 import {
-  type BigIntStats,
   closeSync,
   constants,
   fchmodSync,
   fchownSync,
   fstatSync,
-  ftruncateSync,
   lchownSync,
   mkdirSync,
   openSync,
   symlinkSync,
-  writeSync,
 } from 'node:fs'
 import { at } from '../base/beneath/beneath.ts'
 import { setModified } from '../base/beneath/rename-at.ts'
@@ -19,7 +16,7 @@ import { errnoOf } from '../base/error.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'
 import { writeAll } from '../base/write-all.ts'
 import type { Change } from './change.ts'
-import { digestContent } from './digest.ts'
+import { copyContent } from './digest.ts'
 import { type Entry, nameBytes, unlocked, withContent, withFile } from './entry.ts'
 
 export interface Owner {
@@ -58,7 +55,7 @@ export function stage({ after, merged }: Change, to: Staging): number | undefine
   const fd = openSync(at(to.dir, to.beside), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
   try {
     if (merged !== undefined) writeAll(fd, merged)
-    else copyContent(after, fd, to)
+    else copyShown(after, fd, to)
     const { owner } = to
     if (owner !== undefined) give(() => fchownSync(fd, owner.uid, owner.gid))
     fchmodSync(fd, after.mode)
@@ -70,17 +67,10 @@ export function stage({ after, merged }: Change, to: Staging): number | undefine
   }
 }
 
-function copyContent(after: Entry, fd: number, { layer, name }: Staging): void {
-  const copy = (from: number, stats: BigIntStats): string => {
-    const size = Number(stats.size)
-    const digest = digestContent(from, size, (bytes, offset) => {
-      for (let done = 0; done < bytes.length; )
-        done += writeSync(fd, bytes, done, bytes.length - done, offset + done)
-    })
-    ftruncateSync(fd, size)
-    return digest
-  }
-  const digest = unlocked(layer, name, () => withFile(layer, name, copy))
+function copyShown(after: Entry, fd: number, { layer, name }: Staging): void {
+  const digest = unlocked(layer, name, () =>
+    withFile(layer, name, (from, { size }) => copyContent(from, fd, Number(size))),
+  )
   if (digest !== after.content) throw new NotAsShown(SINCE_SHOWN)
 }
 

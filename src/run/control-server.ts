@@ -27,7 +27,7 @@ import { statsOf, statusOf } from './status.ts'
 import { GRACE_MS } from './supervision/stopping.ts'
 import type { Serving } from './supervision/supervisor.ts'
 
-/** Commands, and questions that wait for a person. */
+/** Commands, forwards, questions that wait for a person, and SSH clients. */
 const MOST_STAYING = 256
 /** A model that uses up all of the above still leaves room for `pen status` and `pen stop`. */
 const MOST_CLIENTS = MOST_STAYING + 64
@@ -35,6 +35,8 @@ const LAST_WORDS_MS = 1000
 /** A client sends its request at once, or is disconnected. */
 const REQUEST_MS = 5000
 
+/** Counted against the limit. */
+const STAYING: readonly Request['want'][] = ['exec', 'ask', 'forward', 'attend']
 /** After a success, these connections stay open until the client disconnects or the sandbox has ended. */
 const STAYING_OPEN: readonly Request['want'][] = ['stop', 'pause', 'attend', 'own', 'forward']
 
@@ -206,7 +208,7 @@ export class ControlServer {
   }
 
   async #serve(request: Request, client: Client): Promise<void> {
-    client.stays = request.want === 'exec' || request.want === 'ask' || request.want === 'forward'
+    client.stays = STAYING.includes(request.want)
     if (client.stays && [...this.#clients].filter(({ stays }) => stays).length > MOST_STAYING) {
       this.#turnAway(client)
       return
@@ -287,6 +289,7 @@ export class ControlServer {
       number: execution,
       killed: () => serving.limits.look(),
       unheard: () => serving.running.kill(),
+      isCopied: () => serving.limits.isCopied,
       timeoutMs,
       send: bytes => socket.send(bytes),
       done: isTold => {

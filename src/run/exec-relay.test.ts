@@ -5,7 +5,7 @@ import { encodeOrder, type Report, ReportReader } from '../protocol/exec-message
 import { ExecRelay } from './exec-relay.ts'
 
 /** What starts commands inside, in hostile hands: it ends them when it likes. */
-function relayTo(answersKill: boolean) {
+function relayTo(answersKill: boolean, isCopied: () => boolean = () => false) {
   const ended = Promise.withResolvers<ExecEnding>()
   const done = Promise.withResolvers<void>()
   const heard: Report[] = []
@@ -33,6 +33,7 @@ function relayTo(answersKill: boolean) {
       ended.resolve({ kind: 'lost' })
     },
     unheardMs: 50,
+    isCopied,
     send: bytes => void heard.push(...reports.push(bytes)),
     done: () => done.resolve(),
   })
@@ -46,6 +47,13 @@ test('P14 a command that is not ended when its time is over ends with its sandbo
   await deaf.done
   expect(deaf.endings()).toBe(1)
   expect(deaf.heard.at(-1)).toMatchObject({ kind: 'exit', how: 'exit', value: 124 })
+})
+
+test('P14 while the sandbox is paused for a copy, its exec daemon gets the time again', async () => {
+  const copied = [true, true, false]
+  const deaf = relayTo(false, () => copied.shift() === true)
+  await deaf.done
+  expect([deaf.endings(), copied]).toEqual([1, []])
 })
 
 test('P14 one that is ended leaves the sandbox as it was', async () => {

@@ -31,6 +31,8 @@ export interface RelayOptions {
   /** The exec daemon did not end the command: end the sandbox. */
   readonly unheard: () => void
   readonly unheardMs?: number
+  /** The sandbox is paused for a copy: its exec daemon gets the time again. */
+  readonly isCopied: () => boolean
   readonly send: (bytes: Uint8Array) => void
   /** Called after the last report, or without one when the sandbox ended first. */
   readonly done: (isTold: boolean) => void
@@ -180,8 +182,11 @@ export class ExecRelay {
   }
 
   #kill(execution: Execution): void {
-    const { unheard, unheardMs = UNHEARD_MS } = this.#options
-    this.#last ??= setTimeout(unheard, unheardMs)
+    const { unheard, isCopied, unheardMs = UNHEARD_MS } = this.#options
+    const wait = (): void => {
+      this.#last = setTimeout(() => (isCopied() ? wait() : unheard()), unheardMs)
+    }
+    if (this.#last === undefined) wait()
     execution.kill()
   }
 

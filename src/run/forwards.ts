@@ -5,6 +5,7 @@ import type { Running } from '../backend/backend.ts'
 import { PenError } from '../base/error.ts'
 import { dialInside } from '../gateway/forward/dial-inside.ts'
 import { Forward, type ForwardContext, type PortPair } from '../gateway/forward/forward.ts'
+import { listeningPorts } from '../gateway/netns/listening-ports.ts'
 import { NamespaceSockets } from '../gateway/netns/namespace-sockets.ts'
 import { CATCH_ALL_PORT, DNS_PORT } from '../gateway/netns/rules.ts'
 import { SocketOwners } from '../gateway/netns/socket-owner.ts'
@@ -57,6 +58,14 @@ export class Forwards {
   /** All ports that are forwarded now. */
   get ports(): readonly ForwardedPort[] {
     return [...this.#open].flatMap(({ ports }) => ports)
+  }
+
+  /** Ports on which programs inside listen, apart from pen's. None where the host's kernel does not know them. */
+  get listening(): readonly number[] {
+    const { running } = this.#sandbox
+    const pid = running.initPid()
+    if (pid === undefined || running.sharesHost === true || running.dial !== undefined) return []
+    return listeningPorts(pid).filter(port => !OWN_PORTS.includes(port))
   }
 
   /** Opens all ports or none. The caller closes them; the end of the sandbox closes them too. */
@@ -185,8 +194,10 @@ function usersOf(workspace: string): ReadonlySet<number> {
   return new Set(own === 0 ? [0, statSync(workspace).uid] : [0, own])
 }
 
+const OWN_PORTS: readonly number[] = [CATCH_ALL_PORT, DNS_PORT, PROXY_PORT]
+
 function refuseOwn(pairs: readonly PortPair[]): void {
-  const own = pairs.find(({ guest }) => [CATCH_ALL_PORT, DNS_PORT, PROXY_PORT].includes(guest))
+  const own = pairs.find(({ guest }) => OWN_PORTS.includes(guest))
   if (own === undefined) return
   throw new PenError('USAGE', {
     what: `port ${own.guest} in a sandbox is used by pen: no server of the sandbox listens there`,

@@ -27,6 +27,16 @@ export async function reviewOfProject(
   return { prepared, review, commits: await reviewedCommits(prepared) }
 }
 
+/** What the user changed since is not merged in: a conflict stays one. */
+export async function reviewAsMade(
+  project: Project,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<ReviewOfProject> {
+  const prepared = await prepareToLook(project, env)
+  const review = await openReview({ ...adoptOptions(prepared), repository: undefined })
+  return { prepared, review, commits: await reviewedCommits(prepared) }
+}
+
 export function hostRepository(prepared: Prepared): HostRepository | undefined {
   const { git, records } = prepared.facts.repository
   return git === undefined ? undefined : { dir: git.path, record: records[0] ?? '.' }

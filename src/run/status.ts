@@ -22,6 +22,8 @@ export interface SandboxStatus {
   readonly gateway: 'answers' | 'closed' | null
   /** Ports that are forwarded now, with their ports and addresses on the host. */
   readonly forwards: readonly ForwardedPort[]
+  /** Ports on which programs of the sandbox listen. */
+  readonly listening: readonly number[]
   readonly limits: Limits
   /** Limits of a single command, in milliseconds and bytes. */
   readonly exec: Policy['exec']
@@ -71,6 +73,7 @@ export function statusOf(
     network: plan.network.kind === 'none' ? `none (${plan.network.why})` : plan.network.kind,
     gateway: egress === undefined ? null : egress.isServing() ? 'answers' : 'closed',
     forwards: serving.forwarding.ports,
+    listening: serving.forwarding.listening,
     limits: { ...plan.limits },
     exec: { ...loaded.policy.exec },
     weaker: plan.weaker.map(({ name, how }) => ({ name, how })),

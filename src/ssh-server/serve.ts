@@ -21,18 +21,20 @@ export async function serveSsh(words: readonly string[]): Promise<ExitCode> {
   const say = (line: string): void => void process.stderr.write(`pen: ${printable(line, 1024)}\n`)
   const project = findSandbox(words)
   const sandbox = await attendSandbox(project, say)
+  const streams = new StandardStreams()
   const server = new ssh2.Server({ hostKeys: [keyOf(sshPaths(project.stateDir).hostKey)] }, client => {
     const sessions = new Set<Promise<void>>()
     void sandbox.ended.then(async () => {
       await Promise.race([Promise.all(sessions), Bun.sleep(LAST_WORDS_MS)])
       client.end()
+      // A client that does not read, such as a stopped one, is not waited for.
+      setTimeout(() => streams.destroy(), LAST_WORDS_MS)
     })
     serveClient(client, project, sandbox, session => {
       sessions.add(session)
       void session.finally(() => sessions.delete(session))
     })
   })
-  const streams = new StandardStreams()
   // ssh2 uses a duplex stream; nothing here is a socket.
   server.injectSocket(streams as never)
   await streams.ended

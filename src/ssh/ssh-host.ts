@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { ownProgram } from '../base/own-program.ts'
-import { shellWord } from '../base/printable.ts'
+import { printable, shellWord } from '../base/printable.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { withLock } from '../config/lock.ts'
 import { namesOf, type Project, rememberWorkspace } from '../config/project.ts'
@@ -125,7 +125,7 @@ function blockOf({ id, stateDir, shared, name, world }: Project, host: string): 
   const words = [...ownProgram(), SSH_MODE, shared.id, ...(name === undefined ? [] : [name])]
   return [
     `Host ${host}`,
-    `  # ${quoted(world.workspace)}`,
+    `  # ${printable(world.workspace, 4096)}`,
     `  ProxyCommand ${words.map(commandWord).join(' ')}`,
     '  ProxyUseFdpass no',
     `  HostKeyAlias ${id}`,

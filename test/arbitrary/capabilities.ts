@@ -14,6 +14,7 @@ export const ABLE: Capabilities = {
   images: false,
   mapsUser: true,
   ports: true,
+  sshAgent: true,
   review: true,
   limits: {
     cpus: 'kernel',

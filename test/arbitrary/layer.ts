@@ -97,7 +97,13 @@ export const anyDocument = (trust: Trust): fc.Arbitrary<object> => {
     tools: object({ shell: fc.boolean(), allow: some('git', 'npm'), exec: pick('any', 'listed') }),
     user: pick('host', '1001:1001'),
     runtime: pick('runc', 'runsc'),
-    ssh: object({ agent: some(`SHA256:${'A'.repeat(43)}`, `SHA256:${'B'.repeat(43)}`) }),
+    ssh: object({
+      agent: object({
+        keys: some(`SHA256:${'A'.repeat(43)}`, `SHA256:${'B'.repeat(43)}`),
+        hosts: some('github.com:22', 'a.example:2222'),
+        sign: some('git', 'file'),
+      }),
+    }),
     acceptGaps: some('open-network', 'no-seccomp'),
     ports: some({ guest: 1, host: 1 }, { guest: 2, host: 3 }),
   })

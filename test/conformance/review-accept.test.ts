@@ -121,15 +121,20 @@ conformance(
     )
     await box.sh(
       `echo 2 > a; rm gone; echo "#!/bin/sh" > run; chmod +x run; ln -s a link; for i in $(seq 2 12); do echo new > target/$i; done; rm target/1 kept
-      mkdir -p sub/built node_modules; for i in $(seq 12); do echo $i > sub/built/$i; echo $i > node_modules/$i; echo h$i > hide$i; done; echo kept > node_modules/kept; echo '/hide*' >> .gitignore`,
+      mkdir -p sub/built node_modules; for i in $(seq 12); do echo $i > sub/built/$i; echo $i > node_modules/$i; echo h$i > hide$i; done; echo kept > node_modules/kept; echo odd > ':!built'; echo '/hide*' >> .gitignore`,
       REVIEW,
     )
     const shown = pen(box, 'diff --stat').join('\n')
     // Where the sandbox put its content into a folded tree, too.
-    for (const line of ['- kept', '- target/1', '~ target/12', '+ hide1', '+ hide12'])
+    for (const line of ['+ :!built', '- kept', '- target/1', '~ target/12', '+ hide1', '+ hide12'])
       expect(shown).toContain(line)
     expect(shown).toMatch(/generated:\n {2}node_modules\/ {2}14 added.*\n {2}sub\/built\/ {2}13 added/)
-    box.host('for i in $(seq 12); do rm -f hide$i; done')
+    // Without git's answer everything is listed, and nothing is committed.
+    box.host('mkdir odd; mkfifo odd/.gitignore')
+    await box.sh('echo x > odd/x', REVIEW)
+    expect(pen(box, 'diff --stat').join('\n')).toContain('+ sub/built/12')
+    expect(pen(box, 'accept --yes --commit m').join('\n')).toContain('odd/.gitignore is a pipe')
+    box.host('rm -r odd')
     const committed = pen(
       box,
       'accept --yes --commit "a change" --branch changes a gone run link sub target sub/built/7',

@@ -68,6 +68,19 @@ onGvisor(
 )
 
 onGvisor(
+  'P23 with --review the project stays as it is, and the next run goes on where this one ended',
+  async () => {
+    using project = makeProject()
+    project.box.file('old', 'old')
+    expect(project.sh('echo new >> old; mkdir dir; mv old dir/moved', ...GVISOR, '--review').code).toBe(0)
+    expect(readdirSync(project.box.project)).toEqual(['old'])
+    expect(readFileSync(join(project.box.project, 'old'), 'utf8')).toBe('old')
+    expect(project.sh('cat dir/moved; cat old || true', ...GVISOR, '--review').out).toBe('oldnew\n')
+  },
+  60_000,
+)
+
+onGvisor(
   'P12 programs see gVisor’s kernel, without capabilities, and pen’s filter holds in it',
   async () => {
     using project = makeProject()

@@ -59,7 +59,7 @@ export class BrokerWorld {
       fail: error => world.failures.push(error),
       ...(options.limits !== undefined && { limits: options.limits }),
     })
-    world.#listening = await listen(world.#socket, broker, error => world.failures.push(error))
+    world.#listening = listen(world.#socket, broker, error => world.failures.push(error))
     return world
   }
 

@@ -71,7 +71,7 @@ async function build(here: ProjectSandbox, dockerfile: string): Promise<void> {
 }
 
 onEachEngine(
-  'P14 start, exec, ssh, forward, restart and stop work in a container, and nothing is left',
+  'P14 start, exec, forward, restart and stop work in a container, and nothing is left',
   engine =>
     inContainer(engine, async here => {
       expect(await here.pen('start', '--detach')).toMatchObject({ code: 0 })

@@ -2,8 +2,9 @@
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer, connect as dial } from 'node:net'
+import { join } from 'node:path'
 import { isRoot } from '../conformance/launcher.ts'
 import { until } from '../until.ts'
 import { bytesBack, CLIENT, exchange, forward, freePort, greeted, serveInside } from './forwarded.ts'
@@ -241,6 +242,36 @@ lifecycleTest(
     expect(await exchange(port, 'there')).toBe('hello there')
     await here.pen('stop')
     await isRefused(port)
+  },
+  { users: 'ordinary' },
+)
+
+lifecycleTest(
+  'a server that begins inside is in pen status, and pen open shows it to the browser',
+  async here => {
+    expect(await here.pen('open', '3000')).toMatchObject({
+      code: 125,
+      stderr: expect.stringContaining('pen start'),
+    })
+    await here.pen(...START)
+    const listening = async () => JSON.parse((await here.pen('status', '--json')).stdout).listening
+    expect(await listening()).toEqual([])
+    const port = await freePort()
+    await serveInside(here, port, '::')
+    expect(await listening()).toEqual([port])
+    expect((await here.pen('status')).stdout).toContain(`servers    port ${port} (pen open ${port})`)
+    const seen = join(here.box.home, 'seen')
+    const browser = here.box.file('../browser', `#!/bin/sh\necho "$@" > ${seen}\n`, 0o755)
+    const opened = here.start(['open', `0:${port}`], { env: { BROWSER: browser }, timeoutMs: 60_000 })
+    await opened.printed('ends it')
+    const [, url = '', host = ''] = /^(http:\/\/127\.0\.0\.1:(\d+)\/) → port/.exec(opened.stdout()) ?? []
+    await until(() => existsSync(seen))
+    expect(readFileSync(seen, 'utf8')).toBe(`${url}\n`)
+    expect(await exchange(Number(host), 'there')).toBe('hello there')
+    // It is forwarded now, so pen status does not offer it, and another pen open ends at once.
+    expect((await here.pen('status')).stdout).not.toContain('pen open')
+    const again = await here.pen('open', '--no-browser', `0:${port}`)
+    expect([again.code, again.stdout]).toEqual([0, `${url} → port ${port} of the sandbox\n`])
   },
   { users: 'ordinary' },
 )

@@ -168,3 +168,67 @@ lifecycleTest(
     expect([said.code, said.stdout]).toEqual([130, expect.stringContaining('0 of 2 succeeded')])
   },
 )
+
+lifecycleTest(
+  'pen compare shows files and commits that differ between two layers, also where the sandbox locked them',
+  async here => {
+    const { box } = here
+    box.host(
+      'git init -q -b main; git config user.name u; git config user.email u@example.com; echo old > both; echo x > gone; git add .; git commit -qm one',
+    )
+    const script =
+      'read id </proc/sys/kernel/random/uuid; echo "$id" >both; echo alike >alike; echo "$id" >"only-$id"; rm gone; mkdir -p dir; echo "$id" >dir/locked; chmod 0 dir/locked dir; mkdir node_modules; for i in 0 1 2 3 4 5 6 7 8 9 a; do echo "$id" >node_modules/$i; done'
+    const ran = await here.pen(
+      'run',
+      '--parallel',
+      '2',
+      '--name',
+      'fix',
+      '--review',
+      '--',
+      'sh',
+      '-c',
+      script,
+    )
+    expect([ran.code, ran.stderr]).toEqual([0, expect.stringContaining('pen compare fix-1 fix-2')])
+    const commit = 'git config user.name u; git config user.email u@example.com; git commit -qam two'
+    expect(await here.pen('run', '--name', 'fix-2', '--review', '--', 'sh', '-c', commit)).toMatchObject({
+      code: 0,
+    })
+
+    const said = await here.pen('compare', 'fix-1', 'fix-2')
+    expect(said.code).toBe(1)
+    const uuid = '[0-9a-f-]{36}'
+    for (const pattern of [
+      `only in fix-1:\n  \\+ only-${uuid}  \\(37 B\\)\nonly in fix-2:\n  \\+ only-${uuid}  \\(37 B\\)\n`,
+      'the same in both:\n  \\+ alike  \\(6 B\\)\n  \\+ dir/\n  - gone\n  \\+ node_modules/\ndifferent:\n  both  \\(fix-1: 4 B → 37 B; fix-2: 4 B → 37 B\\)\n  dir/locked .*\n  node_modules/  11 different\n',
+      `--- fix-1/both\n\\+\\+\\+ fix-2/both\n@@ -1,1 \\+1,1 @@\n-${uuid}\n\\+${uuid}\n`,
+      `--- fix-1/dir/locked\n\\+\\+\\+ fix-2/dir/locked\n@@ -1,1 \\+1,1 @@\n-${uuid}\n`,
+      'commits only in fix-2:\n  main: not on the host yet',
+      '\n13 different, 1 only in fix-1, 1 only in fix-2, 4 the same\n$',
+    ])
+      expect(said.stdout).toMatch(new RegExp(pattern))
+
+    const data = JSON.parse((await here.pen('compare', 'fix-2', 'fix-1', '--json')).stdout)
+    expect(data.different.slice(0, 2).map(([one]: { path: string }[]) => one?.path)).toEqual([
+      'both',
+      'dir/locked',
+    ])
+    expect(data.commits.onlySecond).toEqual([])
+
+    const none = await here.pen('compare', 'fix-1')
+    expect([none.code, none.stderr]).toEqual([
+      125,
+      expect.stringContaining('the sandbox without a name has no review layer'),
+    ])
+    const unknown = await here.pen('compare', 'fix-1', 'fix-3')
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('its names are fix-1, fix-2')])
+    const alike = 'echo alike >alike; rm gone'
+    for (const name of [[], ['--name', 'again']])
+      expect(await here.pen('run', '--review', ...name, '--', 'sh', '-c', alike)).toMatchObject({ code: 0 })
+    expect(await here.pen('compare', 'again')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('0 different'),
+    })
+  },
+)

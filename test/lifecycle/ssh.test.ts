@@ -10,7 +10,7 @@ import { lifecycleTest, type ProjectSandbox, START } from './project-sandbox.ts'
 import { provesEveryday, SshClient } from './ssh-client.ts'
 
 const STRANGER = 54_321
-const SIZE = 32_000_000
+const SIZE = 10_000_000
 
 /** Processes that serve an SSH connection of this home. */
 const serving = ({ box }: ProjectSandbox): string[] =>

@@ -19,6 +19,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   // The one way out and the file server. Both ask policy/, and record before they act.
   gateway: ['audit', 'policy', 'protocol', 'base'],
   'file-broker': ['audit', 'policy', 'protocol', 'base'],
+  // The host's SSH agent, filtered for one sandbox.
+  'ssh-agent': ['audit', 'policy', 'protocol', 'base'],
   // What a sandbox may use up: cgroups, rlimits, watchdogs.
   limits: ['plan', 'policy', 'base'],
   // Turns a plan into a running sandbox. Nothing outside knows a backend by name.
@@ -27,6 +29,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   terminal: ['backend', 'protocol', 'base'],
   // Recipes and builds: what a container's file system is made from.
   image: ['backend', 'limits', 'gateway', 'audit', 'config', 'plan', 'policy', 'base'],
+  // The hooks of agents that run on the host.
+  hooks: ['config', 'policy', 'base'],
   // What is on the host before a sandbox starts. Only looks.
   survey: ['backend', 'config', 'plan', 'policy', 'base'],
   // The sandbox's own git directory, and its sync with the host's.
@@ -41,6 +45,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ssh: ['config', 'policy', 'base'],
   // The pipeline of one sandbox: load, survey, plan, start, supervise, clean up.
   run: [
+    'ssh-agent',
     'control',
     'protect',
     'review',
@@ -61,6 +66,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   // Sandboxes that stay: start, stop, list, collect garbage, uninstall.
   lifecycle: [
+    'hooks',
     'ssh',
     'run',
     'control',
@@ -98,6 +104,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   cli: [
     'mcp',
     'doctor',
+    'hooks',
     'guest',
     'lifecycle',
     'ssh',
@@ -143,6 +150,7 @@ const BINARY_ONLY = [
   'review',
   'run',
   'ssh',
+  'ssh-agent',
   'ssh-server',
   'survey',
   'terminal',

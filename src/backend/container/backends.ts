@@ -125,6 +125,7 @@ function capabilities(
     mapsUser: rootless,
     daemonUser: true,
     ports: true,
+    sshAgent: true,
     review: true,
     limits: enforcementOf(new Set(held), { pids: rootless && boundsProcessesByNamespace() }),
   }

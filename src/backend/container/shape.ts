@@ -3,6 +3,7 @@
  * stored.
  */
 import { existsSync } from 'node:fs'
+import { throughLocked } from '../../base/beneath/beneath.ts'
 import { lookAt } from '../../base/beneath/look-at.ts'
 import { readKernelFile } from '../../base/kernel/kernel-file.ts'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
@@ -80,8 +81,9 @@ function pointsOf({ workspace, layer }: Plan, { layered, merged = '' }: PlanMoun
     .filter(({ at }) => !layered.some(other => other.at !== at && isWithin(at, other.at)))
     .map(({ from, at, mode }) => {
       const below = from.slice(merged.length)
-      // What the layer changed is in `upper`.
-      const found = lookAt(`${layer?.dir}/upper${below}`) ?? lookAt(`${workspace}${below}`)
+      // What the layer changed is in `upper`. A sandbox may have locked its directories.
+      const changed = `${layer?.dir}/upper${below}`
+      const found = throughLocked(changed, () => lookAt(changed)) ?? lookAt(`${workspace}${below}`)
       return { at, mode, kind: found?.isFile() === true ? 'file' : 'directory' }
     })
 }

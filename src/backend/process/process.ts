@@ -50,6 +50,7 @@ function capabilities(): Capabilities {
     mapsUser: true,
     daemonUser: false,
     ports: true,
+    sshAgent: true,
     review: true,
     limits: probeLimits(),
   }
@@ -68,7 +69,7 @@ export async function start(
   planned: Plan,
   options: ProcessOptions,
 ): Promise<Running & { readonly inside: string }> {
-  const programs = { bwrap: requireTool('bwrap', 'bubblewrap'), shell: requireTool('sh', 'a POSIX shell') }
+  const programs = { bwrap: requireTool('bwrap', 'bubblewrap'), shell: requireTool('sh', 'dash') }
   const undo = new UndoStack()
   let kill = (): void => undefined
   try {
@@ -252,13 +253,13 @@ function running({ guard, status, crossing, mounts, sweep }: Parts, undo: UndoSt
  * Accepts only a program that root owns. Bubblewrap is pid 1 of the sandbox, and `/proc/1/exe` leads to the file
  * itself, past the read-only mount. The sandbox could overwrite a file that the user may write, such as Homebrew's.
  */
-function requireTool(name: string, what: string): string {
+function requireTool(name: string, from: string): string {
   const rootsOwn = TRUSTED_DIRECTORIES.filter(({ owner }) => owner === 'root')
   const tool = findTool(name, rootsOwn)
   if (tool !== undefined) return tool
   throw missingTool(
     name,
-    `install ${what}: apt-get install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap or apk add bubblewrap`,
+    `install ${from}: apt-get install ${from}, dnf install ${from}, pacman -S ${from} or apk add ${from}`,
     rootsOwn,
   )
 }

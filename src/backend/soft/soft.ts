@@ -37,6 +37,7 @@ const capabilities = (): Capabilities => ({
   mapsUser: false,
   daemonUser: false,
   ports: false,
+  sshAgent: false,
   review: false,
   limits: limits(),
 })

@@ -34,6 +34,8 @@ import { asRoot, grantedPlaces, withHostPackages } from './root-user.ts'
 import { runningMachine } from './running.ts'
 
 export const QEMU = process.arch === 'arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64'
+/** Debian's. */
+export const QEMU_PACKAGE = process.arch === 'arm64' ? 'qemu-system-arm' : 'qemu-system-x86'
 
 /** QEMU, virtiofsd and their threads. The guest's kernel bounds the guest's processes, which are none of the host's. */
 const OWN_PROCESSES = 128
@@ -69,6 +71,7 @@ function capabilities(images: boolean, root: boolean): Capabilities {
     mapsUser: true,
     daemonUser: true,
     ports: true,
+    sshAgent: false,
     review: true,
     // The guest has no more memory than QEMU gives it, and its kernel counts the processes of its user.
     limits: { ...probeLimits(), memory: 'kernel', pids: 'kernel' },
@@ -104,7 +107,7 @@ function requireQemu(): string {
   if (qemu !== undefined) return qemu
   throw missingTool(
     QEMU,
-    'install QEMU: apt-get install qemu-system-x86, dnf install qemu-kvm, pacman -S qemu-base or apk add qemu-system-x86_64',
+    `install QEMU: apt-get install ${QEMU_PACKAGE}; on other distributions pen doctor has the command`,
   )
 }
 

@@ -1,13 +1,18 @@
 /** Completions of values, by the placeholder in help. A test finds placeholders without a row. */
 import { readFileGrants } from '../../config/grants/file-grants.ts'
 import { findProject, namesOf } from '../../config/project.ts'
+import { requestValue } from '../../control/client.ts'
+import { HOOKED_AGENTS } from '../../hooks/agents.ts'
 import { listSandboxes } from '../../lifecycle/list.ts'
 import { GROUPS } from '../../policy/network/groups.ts'
 import type { Limits } from '../../policy/policy.ts'
 import { PRESETS } from '../../policy/presets.ts'
 import { configSchema } from '../../policy/schema.ts'
+import { listCheckpoints } from '../../review/checkpoint/checkpoint.ts'
+import type { SandboxStatus } from '../../run/status.ts'
 import type { FlagSpec } from '../frame/flag-spec.ts'
 import type { VerbTable } from '../frame/verb.ts'
+import { WHY } from '../render/checkpoints.ts'
 import { NOTHING, type Offer, offer, words } from './candidate.ts'
 import { grantedHosts, refusedHosts, ruledHosts, seenHosts, storedRuns } from './recent-hosts.ts'
 import { SHELLS } from './scripts.ts'
@@ -51,8 +56,19 @@ const sandboxes =
     const known = (await listSandboxes({ repair: false })).filter(({ state }) => isWanted(state))
     return offer(known.map(({ id, workspace = 'never started' }) => ({ value: id, about: workspace })))
   }
+const checkpoints: Source = (_, { name }) =>
+  offer(
+    listCheckpoints(findProject(undefined, name).stateDir).map(one => ({
+      value: one.name,
+      about: WHY[one.why],
+    })),
+  )
 const anySandbox = sandboxes(() => true)
 
+const serversInside: Source = async () => {
+  const asked = await requestValue(findProject().stateDir, 'status')
+  return words(((asked?.value as Partial<SandboxStatus> | undefined)?.listening ?? []).map(String))
+}
 const sandboxNames: Source = () => words(namesOf(findProject().shared.stateDir))
 
 /** Values of flags, by their placeholder in help. */
@@ -65,6 +81,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
   KEY: (_, { env }) => words(Object.keys(env).filter(name => /_(KEY|TOKEN|SECRET)$/.test(name))),
   FIELD: () => words(['authorization', 'x-api-key']),
   'KEY=VALUE': limitExamples,
+  CHECKPOINT: checkpoints,
   GROUP: groupNames,
   ID: (_, { name }) => words(storedRuns(name), 'stored run'),
   // Positions in a file cannot be guessed.
@@ -115,10 +132,15 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'diff path': PATHS,
   'accept path': PATHS,
   'discard path': PATHS,
+  'checkpoint name': () => NOTHING,
+  'rollback name': checkpoints,
+  'compare first': sandboxNames,
+  'compare second': sandboxNames,
   'agent name': agentNames,
+  'hook agent': () => words(Object.keys(HOOKED_AGENTS)),
   'help verb': (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
-  // The host does not know which ports are open inside.
-  'forward port': () => NOTHING,
+  'forward port': serversInside,
+  'open port': serversInside,
   'completion shell': () => words(SHELLS),
 }
 

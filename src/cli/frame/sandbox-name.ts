@@ -15,6 +15,7 @@ const VERBS: ReadonlyMap<string, 'known' | 'may-be-new'> = new Map([
     'ssh',
     'ssh-config',
     'forward',
+    'open',
     'status',
     'stats',
     'stop',
@@ -32,6 +33,9 @@ const VERBS: ReadonlyMap<string, 'known' | 'may-be-new'> = new Map([
     'diff',
     'accept',
     'discard',
+    'checkpoint',
+    'checkpoints',
+    'rollback',
   ].map(verb => [verb, 'known'] as const),
 ])
 
@@ -47,8 +51,10 @@ export function projectFor(verb: string, name: string | undefined, directory?: s
   if (name === undefined || VERBS.get(verb) === 'may-be-new' || existsSync(project.stateDir)) return project
   const names = namesOf(project.shared.stateDir)
   const meant = nearest(name, names)
+  const what = `this project has no sandbox "${name}"; ${names.length === 0 ? 'none has a name' : `its names are ${names.join(', ')}`}`
+  if (!takesName(verb)) throw new PenError('USAGE', { what, hint: 'pen ls lists all' })
   throw new PenError('USAGE', {
-    what: `this project has no sandbox "${name}"; ${names.length === 0 ? 'none has a name' : `its names are ${names.join(', ')}`}`,
+    what,
     at: '--name',
     hint:
       meant === undefined

@@ -86,6 +86,8 @@ const KINDS: Readonly<Record<string, (field: Fields, record: AuditRecord) => [st
     path(field),
     `${field('op')} ended (${because(field)}): ${field('bytes')} bytes, ${field('ms')} ms`,
   ],
+  'agent-signed': field => [field('target') ?? '', `signed with your key ${field('key')}`],
+  'agent-refused': field => [`key ${field('key')}`, because(field)],
   'grants-changed': (_, record) => ['grants', changes(record)],
   'exec-start': (field, record) => [`command ${field('execution')}`, `started: ${words(record)}`],
   'exec-end': field => [

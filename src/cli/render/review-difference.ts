@@ -10,14 +10,25 @@ import { showPath } from './review-list.ts'
 import { showSize } from './table.ts'
 import { unifiedDifference } from './unified-difference.ts'
 
-/** Empty for a directory, and where only the mode differs. */
-export function reviewDifference(change: Change, directories: OpenDirectories, paint: Paint): string[] {
+/** Empty for a directory, and where only the mode differs. `names` are those of the two sides. */
+export function reviewDifference(
+  change: Change,
+  directories: OpenDirectories,
+  paint: Paint,
+  [old, fresh]: readonly [string, string] = ['a', 'b'],
+): string[] {
   const lines = bodyOf(change, directories, paint)
   if (lines.length === 0) return []
   const { path, before, after } = change
-  const side = (sign: string, letter: string, entry: Entry | undefined): string =>
-    paint('bold', `${sign} ${has(entry) ? `${letter}/${showPath(path)}` : '/dev/null'}`)
-  return [side('---', 'a', before), side('+++', 'b', after), ...lines]
+  const side = (sign: string, name: string, entry: Entry | undefined): string =>
+    paint('bold', `${sign} ${has(entry) ? `${name}/${showPath(path)}` : '/dev/null'}`)
+  return [side('---', old, before), side('+++', fresh, after), ...lines]
+}
+
+/** With a blank line before it. */
+export function spacedDifference(...args: Parameters<typeof reviewDifference>): string[] {
+  const lines = reviewDifference(...args)
+  return lines.length === 0 ? [] : ['', ...lines]
 }
 
 const has = (entry: Entry | undefined): boolean => entry?.type === 'file' || entry?.type === 'link'
@@ -42,7 +53,7 @@ const sizes = (before: Entry | undefined, after: Entry | undefined): string =>
   [before, after].map(entry => (entry === undefined ? 'none' : showSize(entry.size))).join(' → ')
 
 /** How many lines were added and removed. Undefined for what is no text. */
-export function countLines(
+function countLines(
   change: Change,
   directories: OpenDirectories,
 ): { readonly added: number; readonly removed: number } | undefined {
@@ -56,4 +67,12 @@ export function countLines(
   )
   const count = (sign: string): number => lines.filter(line => line.startsWith(sign)).length
   return { added: count('+'), removed: count('-') }
+}
+
+/** Empty for what is no text. */
+export function statLine(change: Change, directories: OpenDirectories, paint: Paint): string[] {
+  const count = countLines(change, directories)
+  if (count === undefined) return []
+  const [added, removed] = [paint('green', `+${count.added}`), paint('red', `-${count.removed}`)]
+  return [`${showPath(change.path)}  ${added} ${removed}`]
 }

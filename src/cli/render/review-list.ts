@@ -78,17 +78,18 @@ const MOST_COMMITS = 100
 export function commitLines(
   commits: readonly string[],
   { paint, name }: Pick<ListOptions, 'paint' | 'name'>,
+  title = 'commits, which come when everything is accepted:',
 ): string[] {
   if (commits.length === 0) return []
   const more = commits.length - MOST_COMMITS
   return [
-    paint('bold', 'commits, which come when everything is accepted:'),
+    paint('bold', title),
     ...commits.slice(0, MOST_COMMITS).map(line => `  ${line}`),
     ...(more > 0 ? [withName(`  … and ${more} more: pen git status`, name)] : []),
   ]
 }
 
-function changeLine(change: Change, renamedFrom: string | undefined, paint: Paint): string {
+export function changeLine(change: Change, renamedFrom: string | undefined, paint: Paint): string {
   const { kind, path, before, after } = change
   const [sign, colour] = SIGNS[kind]
   const why = change.refused ?? change.conflict ?? change.protected ?? change.attention
@@ -101,7 +102,7 @@ function changeLine(change: Change, renamedFrom: string | undefined, paint: Pain
   return `  ${paint(colour, text)}${details.length === 0 ? '' : `  (${details.join('; ')})`}`
 }
 
-function detailsOf(kind: Change['kind'], before: Entry | undefined, after: Entry | undefined): string {
+export function detailsOf(kind: Change['kind'], before: Entry | undefined, after: Entry | undefined): string {
   const parts: string[] = []
   if (kind === 'type') parts.push(`${before?.type} → ${after?.type}`)
   if (after?.type === 'link') parts.push(`to ${printable(pathText(after.content ?? ''), LONGEST)}`)
@@ -116,14 +117,14 @@ function detailsOf(kind: Change['kind'], before: Entry | undefined, after: Entry
 
 const octal = ({ mode }: Entry): string => mode.toString(8).padStart(3, '0')
 
-function treeLine({ path, changes }: GeneratedTree, { name }: Pick<ListOptions, 'name'>): string {
+export function treeLine({ path, changes }: GeneratedTree, { name }: Pick<ListOptions, 'name'>): string {
   const bytes = changes.reduce((sum, { after }) => sum + (after?.size ?? 0), 0)
   const word = shellWord(pathText(path))
   const open = word === undefined ? '' : withName(`: pen diff ${word}`, name)
   return `  ${showPath(path)}/  ${counted(changes)}, ${showSize(bytes)}${open}`
 }
 
-const NAMES: Readonly<Record<Change['kind'], string>> = {
+export const KIND_NAMES: Readonly<Record<Change['kind'], string>> = {
   added: 'added',
   changed: 'changed',
   deleted: 'deleted',
@@ -134,8 +135,8 @@ const NAMES: Readonly<Record<Change['kind'], string>> = {
 /** `3 added, 1 deleted`. */
 export function counted(changes: readonly Change[]): string {
   const counts = countKinds(changes)
-  return (Object.keys(NAMES) as Change['kind'][])
-    .flatMap(kind => (counts.has(kind) ? [`${counts.get(kind)} ${NAMES[kind]}`] : []))
+  return (Object.keys(KIND_NAMES) as Change['kind'][])
+    .flatMap(kind => (counts.has(kind) ? [`${counts.get(kind)} ${KIND_NAMES[kind]}`] : []))
     .join(', ')
 }
 

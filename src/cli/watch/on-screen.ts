@@ -3,7 +3,10 @@ import type { AuditRecord } from '../../audit/read.ts'
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
 import type { Project } from '../../config/project.ts'
+import { requestValue } from '../../control/client.ts'
+import type { SandboxStatus } from '../../run/status.ts'
 import type { Paint } from '../render/colour.ts'
+import { serverText } from '../render/server-text.ts'
 import { answer } from './answer.ts'
 import { screenLines } from './screen.ts'
 import { type HeldTarget, type RefusedTarget, WatchState } from './state.ts'
@@ -12,6 +15,7 @@ import { type Key, WatchTerminal } from './terminal.ts'
 /** Keys are ignored right after the selection changes, so that a key meant for one target does not answer another. */
 const ARMED_AFTER_MS = 700
 const REDRAW_MS = 1000
+const SERVERS_MS = 2000
 /** The lifetime of a one-time rule for a refused connection, as with `pen allow --once`. */
 const ONCE_MS = 600_000
 
@@ -24,6 +28,7 @@ export class WatchScreen {
   #selected: string | undefined
   #armedAt = Infinity
   #message = ''
+  #servers: string | undefined
 
   constructor(project: Project, paint: Paint) {
     this.#project = project
@@ -42,6 +47,7 @@ export class WatchScreen {
   /** `records` ends when `ending` aborts. */
   async untilEnd(records: AsyncGenerator<AuditRecord[]>): Promise<void> {
     const ticking = setInterval(() => this.#draw(), REDRAW_MS)
+    const looking = setInterval(() => void this.#lookForServers(), SERVERS_MS)
     try {
       this.#draw()
       for await (const batch of records) {
@@ -51,8 +57,15 @@ export class WatchScreen {
       }
     } finally {
       clearInterval(ticking)
+      clearInterval(looking)
       this.#terminal.close()
     }
+  }
+
+  /** A sandbox of `pen run` has no control socket, and nothing to show. */
+  async #lookForServers(): Promise<void> {
+    const asked = await requestValue(this.#project.stateDir, 'status').catch(() => undefined)
+    this.#servers = asked && serverText(asked.value as SandboxStatus)
   }
 
   #draw(): void {
@@ -70,6 +83,7 @@ export class WatchScreen {
         selected: this.#selected,
         isArmed: performance.now() >= this.#armedAt,
         message: this.#message,
+        servers: this.#servers,
         paint: this.#paint,
       }),
     )

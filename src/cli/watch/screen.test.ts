@@ -128,6 +128,14 @@ describe('the screen', () => {
     expect(lines.at(-1)).toContain('o once  s session  a always  d deny once  n never')
   })
 
+  test('offers the servers inside where there is room, and keeps the keys', () => {
+    const servers = 'port 3000, 5173 (pen open 3000)'
+    const screen = (rows: number) => screenLines(view(busy(), { servers, rows }))
+    expect(screen(24)).toContain(`servers inside: ${servers}`)
+    expect(screen(8).join()).not.toContain('servers inside')
+    for (const rows of [8, 12, 24]) expect(screen(rows).at(-1)).toContain('q quit')
+  })
+
   test('shows that nothing waits, and the totals', () => {
     const state = new WatchState()
     state.add(record('connection-closed', 'note', { connection: 1, bytesUp: 1536, bytesDown: 3 * 1024 ** 2 }))

@@ -16,6 +16,8 @@ export interface View {
   /** False right after the selection changes: then answer keys are ignored. */
   readonly isArmed: boolean
   readonly message: string
+  /** Servers of the sandbox that can be opened. */
+  readonly servers?: string | undefined
   readonly paint: Paint
 }
 
@@ -34,6 +36,7 @@ export function screenLines(view: View): string[] {
   const top = [
     paint('bold', cut(`pen watch  ${view.project}`)),
     cut(totalsText(state.totals)),
+    ...(view.servers === undefined || rows < 12 ? [] : [cut(`servers inside: ${view.servers}`)]),
     paint(
       'bold',
       cut(held.length === 0 ? 'nothing waits for approval' : `${held.length} waiting for approval`),

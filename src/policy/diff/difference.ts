@@ -49,7 +49,9 @@ export function comparePolicies(before: Policy, after: Policy): Difference[] {
     ),
     ...changed('git.identity', before.git.identity, after.git.identity, after.git.identity, after),
     ...changed('vm.root', before.vm.root, after.vm.root, after.vm.root, after),
-    ...compareNames('ssh.agent', before.sshAgent, after.sshAgent),
+    ...(['keys', 'hosts', 'sign'] as const).flatMap(key =>
+      compareNames(`ssh.agent.${key}`, before.sshAgent[key], after.sshAgent[key]),
+    ),
     ...compareNames('acceptGaps', before.acceptGaps, after.acceptGaps),
     ...compareNames('ports', ports(before), ports(after)),
     ...compareNames('secrets', secrets(before), secrets(after)),

@@ -189,7 +189,7 @@ describe('the command that would grant it', () => {
   test('is one word to a shell, whatever a sandbox asked for', () => {
     expect(grantCommand('/home/u/a-b_c.txt', 'read')).toBe('pen grant /home/u/a-b_c.txt')
     expect(grantCommand('/home/u/a b', 'write')).toBe("pen grant '/home/u/a b' --rw")
-    expect(grantCommand("/x'; rm -rf ~ #", 'read')).toBe("pen grant '/x'\\''; rm -rf ~ #'")
+    expect(grantCommand("/x'; rm -rf ~ #", 'read')).toBe(`pen grant '/x'"'"'; rm -rf ~ #'`)
     expect(grantCommand('/x/$(id)`id`', 'read')).toBe("pen grant '/x/$(id)`id`'")
   })
 

@@ -143,7 +143,7 @@ describe('repositories below the root', () => {
     file('clones/plain/.git/objects/info/alternates', '/elsewhere/objects\n')
     file("clones/it's $(here)/.git/objects/info/alternates", '/run/pen-git/0/objects\n')
     const lines = search(0, '/clones').flatMap(one => describeRepository(one) ?? [])
-    const place = `'${ws}/clones/it'\\''s $(here)`
+    const place = `'${ws}/clones/it'"'"'s $(here)`
     expect(lines.toSorted()).toEqual([
       `a repository was made or changed during the run at ${ws}/clones/it's $(here) that lacks objects on the host, because it borrows them in the sandbox (fix: pen run -- git -C ${place}' repack -adq && pen run -- rm ${place}/.git/objects/info/alternates')`,
       `a repository was made or changed during the run at ${ws}/clones/plain`,

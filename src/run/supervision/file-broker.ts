@@ -34,7 +34,7 @@ export async function openFileBroker(options: FileBrokerOptions): Promise<Listen
   // Through a descriptor: a socket path holds about a hundred bytes, and a home may be longer.
   const dir = openSync(options.inside, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
-    return await listen(`/proc/self/fd/${dir}/${basename(BROKER_SOCKET)}`, broker, fail)
+    return listen(`/proc/self/fd/${dir}/${basename(BROKER_SOCKET)}`, broker, fail)
   } finally {
     closeSync(dir)
   }

@@ -23,6 +23,7 @@ import { LivePolicy } from '../live-policy.ts'
 import type { Prepared } from '../prepare.ts'
 import { adoptMade } from './adopt-made.ts'
 import { LimitReports } from './limit-reports.ts'
+import { openSshAgent } from './open-ssh-agent.ts'
 import { serveFiles } from './serve-files.ts'
 import { passSignals, Stopping } from './stopping.ts'
 import { type WatchOptions, watchGitlinks, watchPlaces } from './watch-project.ts'
@@ -91,6 +92,7 @@ export class Supervisor {
       }
     }, plan.limits.wall)
     let compiling: NodeJS.Timeout | undefined
+    let stopPauses = (): void => undefined
     try {
       this.#recordStart()
       limits.onHit(hit => {
@@ -106,14 +108,17 @@ export class Supervisor {
       const watch = this.#watchOptions()
       const places = watchPlaces(watch, error => stopping.failed(error))
       const gitlinks = watchGitlinks(watch)
+      const agent = openSshAgent(this.#sandbox, error => stopping.failed(error))
       running.begin(audit)
       this.#sandbox.repository?.watch(event => audit.record(event))
       phase(isCommand ? 'command started' : 'exec daemon started')
       const files = serveFiles(this.#sandbox, this.#lines)
+      if (plan.layer !== undefined) stopPauses = (await import('../pause.ts')).servePauses(this.#sandbox)
       const working = this.#workload(stopping)
       // From here on there may be hours of traffic, so compiling pays.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
       const ending = await running.ended.finally(() => files.finish().finally(() => places.finish()))
+      agent?.close()
       this.#lines.push(...(gitlinks?.finish() ?? []))
       phase(isCommand ? 'command ended' : 'sandbox ended')
       const asked = await working
@@ -132,6 +137,7 @@ export class Supervisor {
     } finally {
       clearTimeout(wall)
       clearTimeout(compiling)
+      stopPauses()
       this.#sandbox.forwarding.close()
       stopping.done()
       forget()

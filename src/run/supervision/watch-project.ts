@@ -1,4 +1,5 @@
 /** What pen watches in the project while a sandbox runs. Each can end the sandbox. */
+import { canBePaused } from '../../backend/backend.ts'
 import { PlaceWatch } from '../../protect/watch-places.ts'
 import { GitlinkWatch } from '../../repository/submodules/watch-gitlinks.ts'
 import { MountedPlaces } from '../../survey/mounted-places.ts'
@@ -36,15 +37,12 @@ export function watchGitlinks({ sandbox, end, tell }: WatchOptions): GitlinkWatc
 export function watchPlaces(options: WatchOptions, failed: (error: unknown) => void): PlaceWatch {
   const { sandbox, end, tell } = options
   const { prepared, running, limits, audit, watchRecord } = sandbox
-  // A virtual machine is paused with its QEMU. Processes in another kernel, or of another user, cannot be.
-  const isReached = running.ownKernel !== true || running.filesPid !== undefined
-  const canPause = isReached && running.reach === undefined
   return new PlaceWatch({
     loaded: prepared.loaded,
     facts: prepared.facts,
     running,
     watchRecord,
-    whilePaused: canPause ? act => limits.whilePaused(act) : act => act(),
+    whilePaused: canBePaused(running) ? act => limits.whilePaused(act) : act => act(),
     onEnd: end,
     tell,
     record: event => {

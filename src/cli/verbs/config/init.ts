@@ -1,7 +1,9 @@
+import { PenError } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { type Initialized, initialize, writePermissions } from '../../../config/initialize.ts'
 import { projectHere } from '../../../config/project.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { fromDevcontainer } from './from-devcontainer.ts'
 import { schemaText } from './schema.ts'
 
 export const verb = defineVerb({
@@ -14,13 +16,31 @@ export const verb = defineVerb({
       kind: 'boolean',
       about: 'also write an agent-permissions.json template, if there is none',
     },
+    'from-devcontainer': {
+      kind: 'boolean',
+      about: 'write .pen/config.json from devcontainer.json, for you to read and apply',
+    },
   },
   examples: {
     'pen init': 'once per project; running it again changes nothing',
+    'pen init --from-devcontainer': 'take over what devcontainer.json says, and list the rest',
     'pen init --permissions': 'also write a file in which the project can restrict permissions',
   },
   async run({ flags, answer }) {
     const project = projectHere()
+    if (flags['from-devcontainer']) {
+      if (flags.permissions)
+        throw new PenError('USAGE', {
+          what: '--permissions and --from-devcontainer cannot be combined',
+          hint: 'run pen init --permissions afterwards',
+        })
+      const { data, lines } = await fromDevcontainer(project)
+      answer(
+        data,
+        lines.map(line => printable(line, 4096)),
+      )
+      return
+    }
     const done = await initialize(project, schemaText())
     const { workspace } = project.world
     const hasWritten = flags.permissions && writePermissions(workspace)

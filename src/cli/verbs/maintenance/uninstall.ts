@@ -9,7 +9,7 @@ export const verb = defineVerb({
   name: 'uninstall',
   summary: "Stop all your sandboxes and remove pen's files",
   details:
-    'Removes sandboxes with their config, audit, log and volumes; leftover containers and cgroups; images that pen built; ~/.pen, and its line in ~/.ssh/config. Projects and their .pen/ are not touched. pen lists what you must remove yourself, such as the program. Refuses while a pen run is active.',
+    'Restores the settings of agents with a hook. Removes sandboxes with their config, audit, log and volumes; leftover containers and cgroups; images that pen built; ~/.pen, and its line in ~/.ssh/config. Projects and their .pen/ are not touched. pen lists what you must remove yourself, such as the program. Refuses while a pen run is active.',
   flags: {
     'dry-run': { kind: 'boolean', about: 'show what would be removed, without removing it' },
     'keep-config': { kind: 'boolean', about: 'keep the live config of every project' },

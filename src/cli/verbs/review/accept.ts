@@ -1,14 +1,16 @@
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import type { Project } from '../../../config/project.ts'
+import { takeCheckpoint } from '../../../lifecycle/take-checkpoint.ts'
 import { shownCommits } from '../../../repository/consent/held-commits.ts'
 import { isOfReview } from '../../../repository/own-repository.ts'
 import { syncAll } from '../../../repository/sync-all.ts'
 import { type Application, applyChanges } from '../../../review/apply-changes.ts'
 import { digestOf } from '../../../review/change.ts'
+import { listCheckpoints } from '../../../review/checkpoint/checkpoint.ts'
 import { changesBelow, chooseChanges, namedPaths } from '../../../review/choose-changes.ts'
 import { removeWhenAccepted } from '../../../review/discard-changes.ts'
-import { readLayer } from '../../../review/layer.ts'
-import { lockAccept, noLayer, type Review } from '../../../review/open-review.ts'
+import { noLayer, readLayer } from '../../../review/layer.ts'
+import { lockAccept, type Review } from '../../../review/open-review.ts'
 import { reviewedCommits, reviewOfProject, UNREADABLE, whileNoneRuns } from '../../../run/open-review.ts'
 import { canAsk, confirm } from '../../frame/ask.ts'
 import type { Terminal } from '../../frame/terminal.ts'
@@ -134,12 +136,27 @@ async function finish(result: Application, review: Review, options: Finish): Pro
       lines.push(...synced.lines.map(line => (isReview ? line.replace(BY_IMPORT, 'pen accept') : line)))
       isComplete &&= synced.isComplete
     }
-  const isDone = canSync && isComplete && (await removeWhenAccepted(options.project.stateDir, review))
+  const { stateDir } = options.project
+  const checkpoints = listCheckpoints(stateDir).length
+  const isDone = canSync && isComplete && (await removeWhenAccepted(stateDir, review))
+  if (isDone && checkpoints > 0) lines.push(`removed with the layer: checkpoints: ${checkpoints}`)
+  if (!isDone && applied.length > 0) lines.push(await checkpointAfter(stateDir))
   options.answer(
     { version: 1, applied: applied.map(({ path }) => path), left, stopped: stopped ?? null, isDone },
     lines,
   )
   return left.length === 0 && isComplete ? EXIT.ok : EXIT.failed
+}
+
+/** What is left may be spoiled by what the sandbox does next. */
+async function checkpointAfter(stateDir: string): Promise<string> {
+  try {
+    const { name } = await takeCheckpoint(stateDir, 'accept')
+    return `the layer as it is now: checkpoint ${name}`
+  } catch (error) {
+    if (!(error instanceof PenError)) throw error
+    return `no checkpoint was made: ${error.message}`
+  }
 }
 
 const BY_IMPORT = 'pen git import --accept'

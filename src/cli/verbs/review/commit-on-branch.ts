@@ -25,6 +25,7 @@ export async function commitOnBranch(
   const repository = hostRepository(prepared)
   if (repository === undefined)
     throw new PenError('STATE', { what: 'this project has no git repository', hint: 'pen accept' })
+  if (review.ignoresUnknown !== undefined) throw review.ignoresUnknown
   const changes = withoutIgnored(agreed, named)
   const taken = new Set(changes)
   const ignored = agreed.filter(change => !taken.has(change) && change.after?.type !== 'directory').length

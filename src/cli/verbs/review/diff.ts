@@ -1,15 +1,14 @@
 import { EXIT } from '../../../base/error.ts'
-import { pathText } from '../../../repository/sync/changed-paths.ts'
-import { type Change, digestOf } from '../../../review/change.ts'
+import { digestOf } from '../../../review/change.ts'
 import { changesBelow, namedPaths } from '../../../review/choose-changes.ts'
-import type { Entry } from '../../../review/entry.ts'
 import { findRenames } from '../../../review/find-renames.ts'
 import { OpenDirectories } from '../../../review/open-directories.ts'
 import { reviewOfProject } from '../../../run/open-review.ts'
 import { page } from '../../frame/pager.ts'
 import { defineVerb } from '../../frame/verb.ts'
-import type { Paint } from '../../render/colour.ts'
-import { countLines, reviewDifference } from '../../render/review-difference.ts'
+import { boundedDifferences } from '../../render/bounded-differences.ts'
+import { changeData } from '../../render/change-data.ts'
+import { spacedDifference, statLine } from '../../render/review-difference.ts'
 import {
   commitLines,
   counted,
@@ -50,7 +49,7 @@ export const verb = defineVerb({
     }
     const renames = findRenames(changes, directories)
     if (flags.json) {
-      const all = changes.map(change => changeData(change, renames))
+      const all = changes.map(change => changeData(change, renames.get(change.path)))
       answer({ version: 1, digest: digestOf(changes, commits), changes: all, commits }, '')
       return code
     }
@@ -65,62 +64,17 @@ export const verb = defineVerb({
     else {
       lines.push(...reviewList(changes, list))
       const listed = listedGroups(changes, list).flatMap(([, inside]) => inside)
-      const show = flags.stat ? statLine : difference
-      let left = MOST_SHOWN
-      let more = 0
-      for (const change of listed.filter(({ path }) => !renames.has(path))) {
-        if (left < 0) more++
-        else
-          for (const line of show(change, directories, paint)) {
-            lines.push(line)
-            left -= line.length + LINE_COST
-          }
-      }
-      if (more > 0) lines.push('', `… and the differences of ${more} more: name what you want to see`)
+      const show = flags.stat ? statLine : spacedDifference
+      const shown = boundedDifferences(
+        listed.filter(({ path }) => !renames.has(path)),
+        change => show(change, directories, paint),
+      )
+      lines.push(...shown.lines)
+      if (shown.more > 0)
+        lines.push('', `… and the differences of ${shown.more} more: name what you want to see`)
       lines.push('', ...commitLines(commits, list), counted(changes), digestOf(changes, commits))
     }
     await page(lines, env, terminal)
     return code
   },
 })
-
-/** A sandbox can fill the memory with differences. The list of changes is always whole. */
-const MOST_SHOWN = 32 * 2 ** 20
-const LINE_COST = 32
-
-function difference(change: Change, directories: OpenDirectories, paint: Paint): string[] {
-  const lines = reviewDifference(change, directories, paint)
-  return lines.length === 0 ? [] : ['', ...lines]
-}
-
-function statLine(change: Change, directories: OpenDirectories, paint: Paint): string[] {
-  const count = countLines(change, directories)
-  if (count === undefined) return []
-  const [added, removed] = [paint('green', `+${count.added}`), paint('red', `-${count.removed}`)]
-  return [`${showPath(change.path)}  ${added} ${removed}`]
-}
-
-function changeData(change: Change, renames: ReadonlyMap<string, string>) {
-  const { path, kind, before, after, refused = null, conflict = null, attention = null } = change
-  const from = renames.get(path)
-  return {
-    path: pathText(path),
-    /** For a path that is not UTF-8: its bytes. */
-    bytes: isUtf8(path) ? null : Buffer.from(path, 'latin1').toString('base64'),
-    kind,
-    renamedFrom: from === undefined ? null : pathText(from),
-    before: entryData(before),
-    after: entryData(after),
-    refused,
-    conflict,
-    protected: change.protected ?? null,
-    attention,
-  }
-}
-
-const isUtf8 = (path: string): boolean => Buffer.from(pathText(path)).toString('latin1') === path
-
-const entryData = (entry: Entry | undefined) =>
-  entry === undefined
-    ? null
-    : { type: entry.type, mode: entry.mode.toString(8), size: entry.size, content: entry.content ?? null }

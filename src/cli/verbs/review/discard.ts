@@ -1,8 +1,9 @@
 import { EXIT } from '../../../base/error.ts'
+import { listCheckpoints } from '../../../review/checkpoint/checkpoint.ts'
 import { changesBelow, namedPaths } from '../../../review/choose-changes.ts'
 import { discardLayer, discardPaths } from '../../../review/discard-changes.ts'
-import { readLayer } from '../../../review/layer.ts'
-import { lockAccept, noLayer } from '../../../review/open-review.ts'
+import { noLayer, readLayer } from '../../../review/layer.ts'
+import { lockAccept } from '../../../review/open-review.ts'
 import { reviewOfProject } from '../../../run/open-review.ts'
 import { confirmRemoval } from '../../frame/ask.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -29,16 +30,20 @@ export const verb = defineVerb({
       const named = namedPaths(positionals.path, project.cwd, review.places.workspace)
       const changes = changesBelow(review.changes, named)
       const list = { paint: terminal.paint, renames: new Map(), named, name }
+      const checkpoints = named.length === 0 ? listCheckpoints(project.stateDir).length : 0
+      const withLayer = checkpoints === 0 ? '' : `, and checkpoints: ${checkpoints}`
       if (!flags.yes) {
         for (const line of reviewList(changes, list)) terminal.note(line)
         if (named.length === 0) for (const line of commitLines(commits, list)) terminal.note(line)
-        if (!confirmRemoval(`This drops ${counted(changes) || 'no change'}.`, 'discard', terminal))
+        if (
+          !confirmRemoval(`This drops ${counted(changes) || 'no change'}${withLayer}.`, 'discard', terminal)
+        )
           return EXIT.failed
       }
       if (named.length === 0) await discardLayer(project.stateDir, review)
       const stay = named.length === 0 ? [] : await discardPaths(project.stateDir, review, named)
       const left = stay.map(path => ({ path, why: 'its directory was replaced: discard the directory' }))
-      const lines = [`discarded: ${counted(changes) || 'nothing'}`, ...leftLines(left, list)]
+      const lines = [`discarded: ${counted(changes) || 'nothing'}${withLayer}`, ...leftLines(left, list)]
       answer({ version: 1, discarded: changes.map(({ path }) => path), left }, lines)
       return left.length === 0 ? EXIT.ok : EXIT.failed
     } finally {

@@ -1,10 +1,10 @@
-import { closeSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, writeFileSync } from 'node:fs'
 import { removeTree } from '../../../base/beneath/remove-tree.ts'
 import { errnoOf, errnoText, PenError } from '../../../base/error.ts'
 import { runOnTerminal } from '../../../base/spawn.ts'
 import type { Change } from '../../../review/change.ts'
-import { digestContent } from '../../../review/digest.ts'
-import { type Entry, nameBytes, unlocked, withFile } from '../../../review/entry.ts'
+import { copyContent } from '../../../review/digest.ts'
+import { type Entry, pathBelow, unlocked, withFile } from '../../../review/entry.ts'
 import { type OpenDirectories, parentOf } from '../../../review/open-directories.ts'
 
 /**
@@ -85,18 +85,9 @@ function copyFile(to: Buffer, { path, after }: Change, entry: Entry, directories
   const fd = openSync(to, 'wx', 0o600)
   try {
     unlocked(from, name, () =>
-      withFile(from, name, (source, stats) => {
-        digestContent(source, Number(stats.size), (bytes, offset) => {
-          for (let done = 0; done < bytes.length; )
-            done += writeSync(fd, bytes, done, bytes.length - done, offset + done)
-        })
-        ftruncateSync(fd, Number(stats.size))
-      }),
+      withFile(from, name, (source, { size }) => void copyContent(source, fd, Number(size))),
     )
   } finally {
     closeSync(fd)
   }
 }
-
-const pathBelow = (side: string, path: string): Buffer =>
-  Buffer.concat([Buffer.from(`${side}/`), Buffer.from(nameBytes(path))])

@@ -7,6 +7,7 @@ import { ownProgram } from '../../../base/own-program.ts'
 import { printable } from '../../../base/printable.ts'
 import { startProgram } from '../../../base/start-program.ts'
 import { checkName, named, type Project } from '../../../config/project.ts'
+import { hasChanges } from '../../../review/layer.ts'
 import { forwardSignals, signalNumber } from '../../../terminal/signals.ts'
 import type { FlagSpecs } from '../../frame/flag-spec.ts'
 import { argumentsOf } from '../../frame/flags.ts'
@@ -76,6 +77,11 @@ export async function runParallel(parallel: Parallel): Promise<ExitCode> {
       ...parts.flatMap(part => [ending(part), ...part.lines.map(line => `  ${line}`)]),
       `${passed} of ${count} succeeded`,
     ])
+    const reviewed = names.filter(name => hasChanges(named(project.shared, name).stateDir))
+    if (reviewed.length > 1)
+      terminal.note(
+        `pen: review: see where two of them differ: pen compare ${reviewed.slice(0, 2).join(' ')}`,
+      )
     if (stopped !== undefined) return 128 + signalNumber(stopped)
     return passed === count ? EXIT.ok : EXIT.failed
   } finally {

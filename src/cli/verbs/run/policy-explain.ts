@@ -1,11 +1,10 @@
 import { EXIT, PenError } from '../../../base/error.ts'
-import { basename, dirname } from '../../../base/posix-path.ts'
 import { printable } from '../../../base/printable.ts'
 import { type Loaded, loadPolicy, ownPolicy } from '../../../config/load.ts'
-import type { Project } from '../../../config/project.ts'
-import { type Explanation, explainConnection, explainFile, explanationText } from '../../../policy/explain.ts'
+import { type Explanation, explainConnection, explanationText } from '../../../policy/explain.ts'
+import { explainPath } from '../../../policy/explain-path.ts'
 import type { FileAccess } from '../../../policy/files/decide-file.ts'
-import { absolute, type HostPath, isWithin } from '../../../policy/files/path.ts'
+import { isWithin } from '../../../policy/files/path.ts'
 import type { Policy } from '../../../policy/policy.ts'
 import { systemEntries } from '../../../survey/survey.ts'
 import { defineFlags } from '../../frame/flag-spec.ts'
@@ -45,7 +44,7 @@ export const verb = defineVerb({
     const access = flags.write ? 'write' : 'read'
     const explain = (policy: Policy) =>
       flags.read || flags.write || FILE.test(positionals.subject)
-        ? file(policy, positionals.subject, access, project)
+        ? explainPath(policy, positionals.subject, access, project)
         : connection(policy, positionals.subject)
     const explanation = await explainSystemFile(await nameRestrictingLayer(explain, loaded), access, loaded)
     answer(explanation, explanationText(inOneLine(explanation)))
@@ -104,27 +103,6 @@ async function explainSystemFile(
     source: { layer: `profile ${policy.profile}`, file: null, line: null },
     fix: access === 'read' ? null : 'change it on the host, outside the sandbox',
   }
-}
-
-/** Checks both the name and its target, because a rule for the name of a link applies wherever the link points. */
-function file(policy: Policy, text: string, access: FileAccess, project: Project): Explanation {
-  const { home, locate } = project.world
-  // Only the typed part is checked. The current directory can have any name.
-  const typed = absolute(text, { home, workspace: project.cwd })
-  if (!typed.ok)
-    throw new PenError('USAGE', {
-      what: `${text}: ${typed.why}`,
-      ...(typed.fix !== undefined && { hint: typed.fix }),
-    })
-  const named = typed.value
-  const ofTarget = explainFile(policy, locate(named).real as HostPath, access)
-  const ofName = explainFile(
-    policy,
-    `${locate(dirname(named)).real}/${basename(named)}`.replace('//', '/') as HostPath,
-    access,
-  )
-  const isRefused = ofName.reason === 'denied-by-rule' || ofName.reason === 'protected'
-  return named !== '/' && isRefused ? ofName : ofTarget
 }
 
 function connection(policy: Policy, text: string): Explanation {

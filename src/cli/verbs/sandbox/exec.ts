@@ -1,5 +1,7 @@
+import { currentDirectory } from '../../../config/project.ts'
 import { execInside } from '../../frame/exec-inside.ts'
 import { debugFlag } from '../../frame/flag-spec.ts'
+import { projectFor } from '../../frame/sandbox-name.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -17,6 +19,7 @@ export const verb = defineVerb({
     tty: { kind: 'boolean', short: 't', about: 'give the command a terminal, even in a pipeline' },
     env: { kind: 'list', value: 'NAME[=VALUE]', about: "set a variable, or pass the host's value" },
     cwd: { kind: 'string', value: 'PATH', about: 'working directory' },
+    project: { kind: 'string', value: 'PATH', about: 'project directory (default: current)' },
     timeout: { kind: 'duration', value: 'TIME', about: 'kill the command and its children after this time' },
   },
   command: 'required',
@@ -26,9 +29,13 @@ export const verb = defineVerb({
     'pen exec --cwd packages/api --env CI=1 -- make check': 'in another directory, with a variable',
     'pen exec --timeout 90s -- ./flaky': 'with a timeout',
   },
-  async run({ flags, command, env, terminal, project }) {
+  async run(invocation) {
+    const { flags, command, env, terminal, name } = invocation
     return await execInside({
-      project,
+      project:
+        flags.project === undefined
+          ? invocation.project
+          : { ...projectFor('exec', name, flags.project), cwd: currentDirectory() },
       command,
       env,
       terminal,

@@ -1,11 +1,7 @@
 import { PenError } from '../../../base/error.ts'
-import { printable, printableJson } from '../../../base/printable.ts'
-import { sendRequest } from '../../../control/client.ts'
-import { takeValue } from '../../../control/messages.ts'
-import type { PortPair } from '../../../gateway/forward/forward.ts'
-import { parsePort } from '../../../policy/network/port.ts'
-import type { OpenForwards } from '../../../run/forwards.ts'
+import { printableJson } from '../../../base/printable.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { openForward, readPair } from './open-forward.ts'
 
 export const verb = defineVerb({
   name: 'forward',
@@ -23,17 +19,8 @@ export const verb = defineVerb({
   async run({ flags, positionals, terminal, project }) {
     if (positionals.port.length === 0)
       throw new PenError('USAGE', { what: 'no port given', hint: 'pen forward 3000' })
-    const pairs = positionals.port.map(readPair)
-    const asked = await sendRequest(project.stateDir, { want: 'forward', ports: pairs })
-    if (asked === undefined)
-      throw new PenError('STATE', {
-        what: 'the sandbox of this project is not running',
-        hint: 'pen start',
-      })
-    const ended = new Promise<void>(resolve =>
-      asked.socket.attach({ data: () => undefined, closed: resolve }),
-    )
-    const { ports } = takeValue(asked.answer) as Pick<OpenForwards, 'ports'>
+    const pairs = positionals.port.map(text => readPair(text, 'forward'))
+    const { ports, ended } = await openForward(project.stateDir, pairs)
     if (flags.json) terminal.print(printableJson({ version: 1, ports }))
     else
       for (const { guest, host, addresses } of ports)
@@ -47,15 +34,3 @@ export const verb = defineVerb({
 
 const place = (address: string, port: number): string =>
   address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
-
-function readPair(text: string): PortPair {
-  const [first = '', second, ...more] = text.split(':')
-  const guest = parsePort(second ?? first)
-  const host = second !== undefined && first === '0' ? ({ ok: true, value: 0 } as const) : parsePort(first)
-  const wrong = [guest, host].find(one => !one.ok)
-  if (guest.ok && host.ok && more.length === 0) return { guest: guest.value, host: host.value }
-  throw new PenError('USAGE', {
-    what: `"${printable(text, 64)}": ${wrong?.ok === false ? wrong.why : 'at most one colon is allowed'}`,
-    hint: 'pen forward 3000, or pen forward 8080:3000',
-  })
-}

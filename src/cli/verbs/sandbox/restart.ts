@@ -1,9 +1,4 @@
-import { printable } from '../../../base/printable.ts'
-import { withChangeLock } from '../../../control/state.ts'
-import { orderForRestart } from '../../../control/stored-order.ts'
-import { mergeOrders } from '../../../control/supervisor-order.ts'
-import { startUnlessRunning } from '../../../lifecycle/start.ts'
-import { pauseSandbox } from '../../../lifecycle/stop.ts'
+import { restartSandbox } from '../../../lifecycle/restart.ts'
 import { withProgress } from '../../frame/progress.ts'
 import { orderOf, startFlags } from '../../frame/start-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -20,17 +15,10 @@ export const verb = defineVerb({
     'pen restart --agent codex': 'add what pen agent codex needs',
   },
   async run({ flags, terminal, project, answer }) {
-    const { id, stateDir } = project
+    const { id } = project
     const given = orderOf(flags, project)
     const say = (line: string): void => terminal.note(`pen: ${line}`)
-    const restart = async (): Promise<void> => {
-      const before = await orderForRestart(stateDir)
-      // Throws before anything is stopped.
-      const asked = before === undefined ? given : mergeOrders(before, given)
-      await pauseSandbox(stateDir, line => say(printable(line, 1024)))
-      await startUnlessRunning(project, { asked, say })
-    }
-    await withProgress('restarting the sandbox', terminal, () => withChangeLock(stateDir, restart))
+    await withProgress('restarting the sandbox', terminal, () => restartSandbox(project, { given, say }))
     answer({ version: 1, id, started: true }, `${id}: restarted`)
   },
 })

@@ -10,6 +10,7 @@ import { BANNER } from '../../../run/launch-line.ts'
 import type { SandboxStatus } from '../../../run/status.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import type { Paint } from '../../render/colour.ts'
+import { serverText } from '../../render/server-text.ts'
 import { showAge, showSize } from '../../render/table.ts'
 
 export const verb = defineVerb({
@@ -68,6 +69,7 @@ export function statusText(
 ): string {
   const { cpus, memory, pids, disk, wall } = status.limits
   const gateway = { answers: paint('green', 'answers'), closed: paint('red', 'closed') }
+  const servers = serverText(status)
   const rows: readonly (readonly [string, string])[] = [
     ['directory', printable(status.workspace, 4096)],
     ['since', `${showAge(status.since, now)} (${status.since})`],
@@ -78,6 +80,7 @@ export function statusText(
     ...status.forwards.map(
       ({ guest, host }) => ['forward', `port ${guest}, from 127.0.0.1:${host} of this machine`] as const,
     ),
+    ...(servers === undefined ? [] : [['servers', servers] as const]),
     [
       'limits',
       `${cpus} CPUs, ${showSize(memory)} memory, ${pids} processes, ${showSize(disk)} disk, ${showMillis(wall as Millis)}`,

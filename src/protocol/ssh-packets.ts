@@ -1,6 +1,6 @@
 /**
- * Packets of the SSH file transfer protocol, version 3, as OpenSSH speaks it. Names are bytes: a file name need not be
- * UTF-8.
+ * Packets of SSH's file transfer protocol (version 3, as OpenSSH speaks it) and of its agent: a length, a kind, and fields.
+ * Names are bytes: a file name need not be UTF-8.
  */
 import { protocolError } from './frame.ts'
 
@@ -51,6 +51,11 @@ export class PacketReader {
 
   text(): string {
     return this.bytes().toString('latin1')
+  }
+
+  /** All that is left. */
+  rest(): Buffer {
+    return this.#take(this.#bytes.length - this.#at)
   }
 
   attributes(): Attributes {
