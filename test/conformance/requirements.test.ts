@@ -102,11 +102,13 @@ conformance(
 conformance(
   'P20 a gap stops the run until it is accepted by name',
   async box => {
-    expect((await pen(box, 'config', 'set', 'ssh.agent', `SHA256:${'A'.repeat(43)}`)).code).toBe(0)
-    const { code, stderr } = await box.sh(MARK)
+    expect((await pen(box, 'config', 'set', 'network.mode', 'bridge')).code).toBe(0)
+    const start = (...flags: string[]) =>
+      pen(box, 'run', '--isolation', 'process', ...flags, '--', 'sh', '-c', MARK)
+    const { code, stderr } = await start()
     expect([code, ran(box)]).toEqual([125, false])
     expect(stderr).toMatch(/^ {2}fix: \S/m)
-    expect((await box.sh(MARK, { flags: ['--accept-gap', 'no-ssh-agent'] })).code).toBe(0)
+    expect((await start('--accept-gap', 'no-bridge')).code).toBe(0)
     expect(ran(box)).toBe(true)
   },
   { once: 'it stops before there is a backend' },
