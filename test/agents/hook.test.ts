@@ -111,7 +111,7 @@ for (const agent of AGENTS)
         const odd = `echo "it's \\$HOME is $HOME" > made.txt; cat <<'END' >> made.txt
 $(touch ${outside}) \\n "
 END
-pwd; id -un; echo "[$HOST_SECRET]"; touch ${outside}; rm -rf ${agent.files.join(' ')}; exit 3`
+pwd; id -un; echo "[$HOST_SECRET]"; touch ${outside}; rm -rf ${agent.files.join(' ')} 2>/dev/null; exit 3`
         const said = await drive(agent, place, [
           agent.shell(odd, place.project),
           // The text of the command closes no quote of pen's.
