@@ -55,7 +55,7 @@ export function everyEngine(
   }, 300_000)
   return (title, body, timeout = 60_000) => {
     const claim = turn++
-    for (const who of kinds.includes('podman') ? usersOf('podman', claim) : []) {
+    for (const who of kinds.includes('podman') ? usersOf('podman', claim + 1) : []) {
       const why = podmanMissing(who)
       skipUnless(why === undefined, why ?? '')(
         `${title} (podman, as ${nameOf(who)})`,
@@ -66,7 +66,7 @@ export function everyEngine(
     if (!kinds.includes('docker')) return
     const why = dockerMissing()
     const on = skipUnless(why === undefined, why ?? '')
-    for (const who of usersOf('docker', claim + 1))
+    for (const who of usersOf('docker', claim))
       on(
         `${title} (docker, as ${nameOf(who)})`,
         async () => await body((dockerd as Dockerd).as(who)),
