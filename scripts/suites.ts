@@ -93,7 +93,7 @@ export const SUITES: readonly (Check | Suite)[] = [
     testTimeout: 60_000,
     files: 2,
     wall: 300,
-    lane: 'engines',
+    lane: 'others',
   },
   { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'engines' },
   {

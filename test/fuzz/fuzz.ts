@@ -32,7 +32,7 @@ export interface Replay {
 /** Registers a test that searches for an input on which `run` throws. */
 export function fuzz(name: string, target: Target): void {
   const { FUZZ_SECONDS } = process.env
-  const seconds = Number(FUZZ_SECONDS ?? target.seconds ?? 2)
+  const seconds = Number(FUZZ_SECONDS ?? target.seconds ?? 1)
   // A longer hunt is limited by its time alone.
   const maxRuns = FUZZ_SECONDS === undefined ? (target.maxRuns ?? 500_000) : Number.POSITIVE_INFINITY
   test(name, () => void hunt({ ...target, seconds, maxRuns }, replayFromEnv()), (seconds + 30) * 1000)
