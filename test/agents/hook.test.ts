@@ -127,7 +127,7 @@ pwd; id -un; echo "[$HOST_SECRET]"; touch ${outside}; rm -rf ${agent.files.join(
           `it's $HOME is /home/agent\n$(touch ${outside}) \\n "\n`,
         )
         expect(texts()).toEqual(before)
-        expect(said[0]).toContain(`${place.project}\nagent\n[]\n`)
+        expect(said[0]).toContain(`${place.project}\nagent\n[]`)
         expect(said[0]).toMatch(/code:? 3/)
         // A directory outside of the project becomes the project.
         expect(said[2]).toContain(place.project)

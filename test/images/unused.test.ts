@@ -11,8 +11,13 @@ onEachEngine(
   'P4 a rebuild leaves no unnamed image, and pen gc no unused one; images of others stay',
   async engine => {
     using shop = new Workshop(engine)
-    const nameless = () =>
-      shop.ask('images', '--quiet', '--no-trunc', '--filter', 'dangling=true').out.split('\n').filter(Boolean)
+    // podman fails while a test beside this one removes an image that it lists.
+    const nameless = () => {
+      for (let tries = 1; ; tries++) {
+        const { code, out } = shop.ask('images', '--quiet', '--no-trunc', '--filter', 'dangling=true')
+        if (code === 0 || tries === 20) return out.split('\n').filter(Boolean)
+      }
+    }
     const mark = crypto.randomUUID()
     shop.dockerfile(`FROM ${BASE_NAME}\nRUN date +%N >/when; true ${mark}\n`)
     // Another user's image, without pen's label.
