@@ -50,6 +50,26 @@ export class ControlSocket implements ControlStream {
     return peer[1] === process.geteuid?.() || peer[1] === 0
   }
 
+  /** Without the mask, other users could connect before the mode is set. */
+  static listen(path: string, accept: (socket: ControlSocket) => void): { stop(closeAll?: boolean): void } {
+    const before = process.umask(0o177)
+    try {
+      return Bun.listen<ControlSocket>({
+        unix: path,
+        socket: {
+          ...ControlSocket.handlers,
+          open: native => {
+            native.data = new ControlSocket()
+            ControlSocket.handlers.open?.(native)
+            accept(native.data)
+          },
+        },
+      })
+    } finally {
+      process.umask(before)
+    }
+  }
+
   static readonly handlers: Bun.SocketHandler<ControlSocket> = {
     open: native => {
       native.data.#native = native as Native

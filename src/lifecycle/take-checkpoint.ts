@@ -11,7 +11,7 @@ import {
 } from '../review/checkpoint/checkpoint.ts'
 import { finishRollback } from '../review/checkpoint/rollback.ts'
 import { layerPaths } from '../review/layer.ts'
-import { pauseSandbox } from '../run/pause.ts'
+import { pauseForCopy } from '../run/pause.ts'
 
 /** A sandbox that starts or ends has the lock, and cannot be paused. */
 const PATIENCE_MS = 10_000
@@ -29,7 +29,7 @@ export async function takeCheckpoint(stateDir: string, why: Why, name?: string):
       } finally {
         lock.release()
       }
-    const pause = await pauseSandbox(stateDir)
+    const pause = await pauseForCopy(stateDir)
     if (pause === undefined) continue
     try {
       const staged = copy()

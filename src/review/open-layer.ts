@@ -1,14 +1,15 @@
 /** Opens the review layer of a sandbox for one run, or makes a new one. On the launch path of `--review` only. */
-import { existsSync, lstatSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { mountLayerFirst } from '../backend/process/layer-mount.ts'
 import { ENTER } from '../base/beneath/beneath.ts'
 import { lookAt } from '../base/beneath/look-at.ts'
-import { errnoOf, PenError } from '../base/error.ts'
+import { PenError } from '../base/error.ts'
 import { recall, remember } from '../base/fact-cache.ts'
 import { findTool, missingTool } from '../base/find-tool.ts'
 import { kernelRelease } from '../base/kernel/kernel-facts.ts'
 import { mountsHere } from '../base/mount-table.ts'
 import { printable } from '../base/printable.ts'
+import { removeIfEmpty } from '../base/remove-if-empty.ts'
 import type { Lock } from '../config/lock.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type HostPath, isWithin } from '../policy/files/path.ts'
@@ -153,14 +154,6 @@ function makeInLayer(kind: LayerKind, path: string, workspace: string, stateDir:
     made.push(`${top}${below}`)
   }
   return made
-}
-
-function removeIfEmpty(path: string): void {
-  try {
-    rmdirSync(path)
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-  }
 }
 
 /** The commit of HEAD, read without git. Null where it has none, or keeps its refs in another format. */

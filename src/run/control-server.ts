@@ -80,22 +80,7 @@ export class ControlServer {
   constructor(served: Served) {
     this.#served = served
     this.#address = addressOf(statePaths(served.project.stateDir).control)
-    const before = process.umask(0o177)
-    try {
-      this.#listener = Bun.listen<ControlSocket>({
-        unix: this.#address.path,
-        socket: {
-          ...ControlSocket.handlers,
-          open: native => {
-            native.data = new ControlSocket()
-            ControlSocket.handlers.open?.(native)
-            this.#accept(native.data)
-          },
-        },
-      })
-    } finally {
-      process.umask(before)
-    }
+    this.#listener = ControlSocket.listen(this.#address.path, socket => this.#accept(socket))
     this.#ours = this.#inode()
     process.on('SIGTERM', this.#onSignal)
   }

@@ -2,9 +2,10 @@
  * Makes directories for the mounts of a plan. In the project, a running sandbox may swap directories for links. Followed by
  * root, such a link could lead anywhere. So each component is made in an open directory, and no link is followed.
  */
-import { closeSync, lchownSync, lstatSync, mkdirSync, rmdirSync } from 'node:fs'
+import { closeSync, lchownSync, lstatSync, mkdirSync } from 'node:fs'
 import { at, type OpenStep, openDirectory, walk } from '../base/beneath/beneath.ts'
 import { errnoOf, errnoText, PenError } from '../base/error.ts'
+import { removeIfEmpty } from '../base/remove-if-empty.ts'
 import type { UndoStack } from '../base/undo.ts'
 import type { Plan } from '../plan/plan.ts'
 import { isWithin } from '../policy/files/path.ts'
@@ -39,14 +40,6 @@ export function makeDirectories(plan: Plan, undo: UndoStack): void {
         cause: error,
       })
     }
-  }
-}
-
-function removeIfEmpty(path: string): void {
-  try {
-    rmdirSync(path)
-  } catch {
-    // The sandbox put a file there: the directory stays.
   }
 }
 

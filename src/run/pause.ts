@@ -32,26 +32,11 @@ export function servePauses({
     : undefined
   rmSync(path, { force: true })
   const address = addressOf(path)
-  const before = process.umask(0o177)
-  try {
-    const listener = Bun.listen<ControlSocket>({
-      unix: address.path,
-      socket: {
-        ...ControlSocket.handlers,
-        open: native => {
-          native.data = new ControlSocket()
-          ControlSocket.handlers.open?.(native)
-          void serve(native.data, whilePaused)
-        },
-      },
-    })
-    return () => {
-      listener.stop(true)
-      rmSync(path, { force: true })
-      address.close()
-    }
-  } finally {
-    process.umask(before)
+  const listener = ControlSocket.listen(address.path, socket => void serve(socket, whilePaused))
+  return () => {
+    listener.stop(true)
+    rmSync(path, { force: true })
+    address.close()
   }
 }
 
@@ -95,7 +80,7 @@ export interface Pause {
 }
 
 /** Undefined when no run with this layer listens. */
-export async function pauseSandbox(stateDir: string): Promise<Pause | undefined> {
+export async function pauseForCopy(stateDir: string): Promise<Pause | undefined> {
   const socket = await connect(stateDir, socketPath(stateDir))
   if (socket === undefined) return undefined
   const answers = new Answers(socket)

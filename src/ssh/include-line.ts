@@ -1,9 +1,10 @@
 /** The one line that pen writes into `~/.ssh/config`, on request. Everything else in the file stays byte for byte. */
-import { existsSync, lstatSync, mkdirSync, rmdirSync, rmSync, statSync, unlinkSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, rmSync, statSync, unlinkSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
 import { readRegularFile } from '../base/regular-file.ts'
+import { removeIfEmpty } from '../base/remove-if-empty.ts'
 import { locate } from '../config/locate.ts'
 import { hostsFile, quoted, whileLocked } from './ssh-host.ts'
 
@@ -83,12 +84,4 @@ function refuseOthers(directory: string): void {
     at: directory,
     hint: 'run it as that user, or set HOME to your home directory',
   })
-}
-
-function removeIfEmpty(directory: string): void {
-  try {
-    rmdirSync(directory)
-  } catch {
-    // Something else is in it by now.
-  }
 }
